@@ -1,0 +1,102 @@
+# HAKMEM: build, run, test. `make help` lists the targets.
+.DEFAULT_GOAL := build
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory
+
+BUILD := build
+VENV := .venv
+PYTHON ?= python3
+PREFIX ?= /usr/local
+RUNS ?= 3
+DEMO := $(BUILD)/examples/docserver
+CMD ?= $(DEMO)
+
+HAKMEM := $(VENV)/bin/hakmem
+CONFIGURE := cmake -G Ninja -S . -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
+CTEST := ctest --output-on-failure --parallel $(shell nproc)
+
+C_FILES = $(shell find src include examples tests -name '*.[ch]' -o -name '*.cpp')
+PYTHON_FOLDERS := python tests
+
+# A file that stands for a task done, newer than what the task depends on.
+STAMPS := $(BUILD)/.stamps
+tools_ready = $(STAMPS)/tools-$(1)
+
+.PHONY: build library python run test test-unit test-asan test-tsan test-programs test-cli \
+        setup-programs lint format install clean help
+
+build: library python ## Build the library, and the hakmem command in .venv (the default)
+
+library: $(BUILD)/build.ninja
+	@cmake --build $(BUILD)
+
+$(STAMPS)/tools-%: tools/setup.sh
+	@tools/setup.sh $*
+	@mkdir -p $(STAMPS)
+	@touch $@
+
+$(BUILD)/build.ninja: | $(call tools_ready,build)
+	@$(CONFIGURE) -B $(BUILD) -DCMAKE_BUILD_TYPE=Release
+
+# The package is installed in place and finds the library in build/: nothing is built a second time.
+python: $(VENV)/.ready
+
+$(VENV)/.ready: pyproject.toml include/hakmem.h | $(call tools_ready,build)
+	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+	    --config-settings=wheel.cmake=false --editable '.[dev]'
+	@touch $@
+
+run: build ## Compare a program on HAKMEM and on libc: the demo, or CMD='program arguments'; RUNS=3
+	@$(HAKMEM) versus --runs $(RUNS) -- $(CMD)
+
+test: test-unit test-asan test-tsan setup-programs ## Run every test
+	@$(VENV)/bin/python -m pytest tests/programs tests/cli
+
+test-unit: build $(call tools_ready,test) ## Unit tests
+	@$(CONFIGURE) -B $(BUILD) -DHAKMEM_BUILD_TESTS=ON >/dev/null
+	@cmake --build $(BUILD)
+	@echo "== unit tests"
+	@$(CTEST) --test-dir $(BUILD)
+
+test-asan: SANITIZER := address ## Unit tests with AddressSanitizer and UndefinedBehaviorSanitizer
+test-tsan: SANITIZER := thread ## Unit tests with ThreadSanitizer
+test-asan test-tsan: test-%: $(call tools_ready,build) $(call tools_ready,test)
+	@$(CONFIGURE) -B build-$* -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHAKMEM_BUILD_TESTS=ON \
+	    -DHAKMEM_SANITIZE=$(strip $(SANITIZER)) >/dev/null
+	@cmake --build build-$*
+	@echo "== unit tests, $(strip $(SANITIZER)) sanitizer"
+	@$(CTEST) --test-dir build-$*
+
+setup-programs: build
+	@PYTHON=$(CURDIR)/$(VENV)/bin/python tests/programs/setup.sh
+
+test-programs: setup-programs ## Real programs on the preloaded library
+	@$(VENV)/bin/python -m pytest tests/programs
+
+test-cli: build ## The hakmem command and the make targets
+	@$(VENV)/bin/python -m pytest tests/cli
+
+lint: build $(call tools_ready,lint) ## Check format, and what static analysis finds
+	@clang-format --dry-run --Werror $(C_FILES)
+	@find src -name '*.c' -print0 | sort -z | \
+	    xargs -0 -n 1 -P $(shell nproc) clang-tidy --quiet -p $(BUILD)
+	@$(VENV)/bin/ruff check $(PYTHON_FOLDERS)
+	@$(VENV)/bin/ruff format --check $(PYTHON_FOLDERS)
+	@$(VENV)/bin/mypy python/hakmem tests
+
+format: build $(call tools_ready,lint) ## Put all files into the house format
+	@clang-format -i $(C_FILES)
+	@$(VENV)/bin/ruff check --quiet --fix $(PYTHON_FOLDERS)
+	@$(VENV)/bin/ruff format $(PYTHON_FOLDERS)
+
+install: library ## Install the library and its header under PREFIX=/usr/local
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+clean: ## Remove all that was built, .venv included
+	rm -rf build build-asan build-tsan $(VENV) .pytest_cache .mypy_cache .ruff_cache
+	find python tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+help: ## Print this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -1,0 +1,169 @@
+/* hakmem.h: the public interface of HAKMEM, a drop-in malloc for Linux.
+ *
+ * Preloading or linking the library replaces the whole malloc family and operator new/delete; this
+ * header adds the same allocator under its own names, and what the standard names cannot say.
+ *
+ * Unless a function says otherwise: sizes are in bytes; any thread may call it at any time, before
+ * main, inside atexit handlers and after fork included; it must not be called from a signal handler;
+ * it never allocates through itself. Blocks are aligned to 16 bytes (8 bytes for requests of 8 bytes
+ * or less) and may be passed between the hak_ names and the standard names freely.
+ */
+#ifndef HAKMEM_H
+#define HAKMEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HAKMEM_VERSION_MAJOR 0
+#define HAKMEM_VERSION_MINOR 1
+#define HAKMEM_VERSION_PATCH 0
+
+#define HAK_EXPORT __attribute__((visibility("default")))
+
+/* "major.minor.patch" of the library that is running, a constant string. */
+HAK_EXPORT const char *hak_version(void);
+
+/* ---- Allocation ---------------------------------------------------------------------------- */
+
+/* As malloc: a block of at least `size` bytes, or NULL with errno ENOMEM. `size` 0 gives a unique
+ * block that must be freed. Sizes over PTRDIFF_MAX fail. Cost: about 15 instructions when the
+ * thread's magazine for the size has a block. */
+HAK_EXPORT void *hak_malloc(size_t size);
+
+/* As calloc: zeroed; an overflowing product fails with ENOMEM. Memory fresh from the OS is not
+ * written again in the large and huge lanes. */
+HAK_EXPORT void *hak_calloc(size_t count, size_t size);
+
+/* As realloc: NULL `ptr` allocates; `size` 0 frees `ptr` and returns NULL (as glibc). On failure
+ * the old block is untouched. In place where the block or its run can hold `size`; huge blocks move
+ * by mremap, not by copying. */
+HAK_EXPORT void *hak_realloc(void *ptr, size_t size);
+
+/* `alignment` must be a power of two (any, beyond a page too), else NULL and EINVAL. */
+HAK_EXPORT void *hak_aligned_alloc(size_t alignment, size_t size);
+
+/* As free: NULL is ignored, errno is kept. A pointer that is not a live block aborts with one line
+ * naming the misuse, at once or when the magazine is flushed; a block of libc's goes to libc. */
+HAK_EXPORT void hak_free(void *ptr);
+
+/* Bytes usable at `ptr` (at least what was asked for); 0 for NULL. */
+HAK_EXPORT size_t hak_usable_size(const void *ptr);
+
+/* Bytes that a request of `size` would really get; 0 if no request of that size can succeed. */
+HAK_EXPORT size_t hak_good_size(size_t size);
+
+/* ---- Size classes -------------------------------------------------------------------------- */
+
+/* Requests up to 1 KiB (tiny) and up to 64 KiB (mid) are rounded up to a size class; larger ones
+ * have none. Classes are numbered from 0, tiny first, in the order of their block size. */
+HAK_EXPORT int hak_size_class_count(void);      /* tiny and mid together */
+HAK_EXPORT int hak_tiny_class_count(void);      /* the first so many are tiny */
+HAK_EXPORT int hak_size_class_of(size_t size);  /* -1 and EINVAL above the mid lane */
+HAK_EXPORT size_t hak_size_class_bytes(int size_class);      /* block size; 0 and EINVAL if none */
+HAK_EXPORT size_t hak_size_class_slab_bytes(int size_class); /* of the slab run; 0 and EINVAL if none */
+
+/* ---- Giving memory back -------------------------------------------------------------------- */
+
+/* Returns the blocks of the calling thread's magazine for one tiny class to their slabs. Gives the
+ * number of blocks returned, or -1 with EINVAL if `size_class` is not a tiny class.
+ * Cost: one atomic operation for each bitmap word touched. */
+HAK_EXPORT int hak_tiny_magazine_flush(int size_class);
+
+/* The same for every class, mid ones and the buffer of remote frees included. */
+HAK_EXPORT size_t hak_tiny_magazine_flush_all(void);
+
+/* Gives back to the OS all that can be: flushes the calling thread's magazines, returns empty slabs
+ * of any thread, and purges every page that is resident but free. Returns the bytes purged.
+ * Magazines of other running threads are left alone. Cost: system calls in proportion to the
+ * number of free ranges. */
+HAK_EXPORT size_t hak_collect(void);
+
+/* ---- Call sites ---------------------------------------------------------------------------- */
+
+/* A call site: any stable value, for example a pointer to a string or a hash. 0 means unknown. */
+typedef uintptr_t hak_site_t;
+
+#define HAK_SITE_STRING_(x) #x
+#define HAK_SITE_STRING(x) HAK_SITE_STRING_(x)
+/* The place in the source where it stands: a pointer to "file:line". */
+#define HAK_SITE() ((hak_site_t)(const void *)(__FILE__ ":" HAK_SITE_STRING(__LINE__)))
+
+/* hak_malloc, counted for `site`. */
+HAK_EXPORT void *hak_alloc_at(size_t size, hak_site_t site);
+
+/* hak_free of a block from hak_alloc_at: `size` and `site` must be those it was allocated with, or
+ * the figures of the site are wrong (the heap never is). NULL is ignored and not counted. */
+HAK_EXPORT void hak_free_at(void *ptr, size_t size, hak_site_t site);
+
+typedef struct hak_site_stats {
+    hak_site_t site;
+    uint64_t live_blocks;
+    uint64_t live_bytes; /* as requested */
+    uint64_t total_blocks;
+    uint64_t total_bytes;
+    uint64_t peak_bytes; /* highest live_bytes */
+} hak_site_stats_t;
+
+/* Figures of one site: 0, or -1 with ENOENT if nothing was ever allocated there. */
+HAK_EXPORT int hak_site_get(hak_site_t site, hak_site_stats_t *out);
+
+/* Copies the figures of up to `capacity` sites into `out` (NULL with 0 is allowed) and returns how
+ * many sites there are. Exact when no other thread allocates at a site meanwhile. */
+HAK_EXPORT size_t hak_site_list(hak_site_stats_t *out, size_t capacity);
+
+/* ---- Options ------------------------------------------------------------------------------- */
+
+/* Every option has a name (`stats`), an environment variable (`HAKMEM_STATS`) and a default; the
+ * order of precedence is API, environment, the program's `hakmem_conf`, default. */
+typedef struct hak_option_info {
+    const char *name;
+    const char *environment;
+    const char *type;          /* "bool", "size" (K, M, G suffix allowed), "int", "string" */
+    const char *default_value;
+    const char *description;
+    const char *source;        /* "default", "hakmem_conf", "environment" or "api" */
+    char value[128];           /* in force now */
+} hak_option_info_t;
+
+HAK_EXPORT int hak_option_count(void);
+/* 0, or -1 with EINVAL if there is no such index. */
+HAK_EXPORT int hak_option_info(int index, hak_option_info_t *out);
+/* 0; -1 with ENOENT (no such option), EINVAL (bad value) or EPERM (only at start). */
+HAK_EXPORT int hak_option_set(const char *name, const char *value);
+
+/* A program may define this: "name=value,name=value". */
+extern const char *hakmem_conf;
+
+/* ---- Seeing inside ------------------------------------------------------------------------- */
+
+/* One readable screen of statistics, written to `fd`. */
+HAK_EXPORT void hak_stats_print(int fd);
+
+typedef struct hak_stats {
+    uint64_t live_bytes;      /* in blocks that the program holds, rounded up to their class */
+    uint64_t live_blocks;
+    uint64_t cached_bytes;    /* in magazines and remote buffers */
+    uint64_t free_in_slab_bytes; /* in slabs that are in use */
+    uint64_t retained_bytes;  /* resident but in no slab */
+    uint64_t metadata_bytes;  /* an upper bound of what is resident */
+    uint64_t reserved_bytes;  /* address space */
+    uint64_t resident_bytes;  /* of the whole process, as the kernel says */
+    uint64_t slabs_in_use;
+    uint64_t heaps_active, heaps_abandoned;
+    uint64_t refills, refilled_blocks, flushes, flushed_blocks, remote_frees, remote_flushes;
+    uint64_t slabs_created, slabs_released, slabs_adopted;
+    uint64_t large_allocs, large_frees, huge_allocs, huge_frees, huge_remaps;
+    uint64_t purges, purged_bytes, system_calls;
+    uint64_t fallbacks;       /* all reasons together; hak_stats_print names them */
+} hak_stats_t;
+
+HAK_EXPORT void hak_stats_get(hak_stats_t *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,117 @@
+"""Finds the program a command names and says, before it runs, why it could not be preloaded."""
+
+import os
+import stat
+from pathlib import Path
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+
+from hakmem.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, HakmemError
+
+# The kernel itself follows a script's interpreter this deep.
+_MAX_INTERPRETERS = 5
+_SHEBANG_BYTES = 256
+
+
+def resolve(command: str) -> Path:
+    """The file that running `command` would execute, found as the shell does."""
+    if not command:
+        raise HakmemError("the command is empty", EXIT_NOT_FOUND)
+    if "/" in command:
+        candidates = [Path(command)]
+    else:
+        candidates = [Path(folder or ".", command) for folder in os.get_exec_path()]
+    blocked: str | None = None
+    for path in candidates:
+        if path.is_dir():
+            reason = "it is a directory"
+        elif not path.exists():
+            continue
+        elif not os.access(path, os.X_OK):
+            reason = "permission to execute it is missing (chmod +x?)"
+        else:
+            return path
+        blocked = blocked or f"cannot run '{path}': {reason}"
+    if blocked and ("/" in command or not blocked.endswith("directory")):
+        raise HakmemError(blocked, EXIT_NOT_EXECUTABLE)
+    where = "no such file" if "/" in command else "not found in PATH"
+    raise HakmemError(f"cannot run '{command}': {where}", EXIT_NOT_FOUND)
+
+
+def require_preloadable(program: Path, library: Path) -> None:
+    """Raises if the dynamic linker would not, or not be asked to, load `library` into `program`."""
+    path = program
+    for _ in range(_MAX_INTERPRETERS):
+        interpreter = _interpreter_of_script(path)
+        if interpreter is None:
+            break
+        path = interpreter
+    problem = _privilege_problem(path) or _format_problem(path, library)
+    if problem:
+        shown = f"'{program}'" if path == program else f"'{program}' (through '{path}')"
+        raise HakmemError(f"cannot preload HAKMEM into {shown}: {problem}", EXIT_NOT_EXECUTABLE)
+
+
+def _interpreter_of_script(path: Path) -> Path | None:
+    try:
+        with path.open("rb") as file:
+            start = file.read(_SHEBANG_BYTES)
+    except OSError:
+        return None  # executable but not readable: nothing to learn
+    if not start.startswith(b"#!"):
+        return None
+    words = start[2:].split(b"\n", 1)[0].split()
+    return Path(os.fsdecode(words[0])) if words else None
+
+
+def _privilege_problem(path: Path) -> str | None:
+    try:
+        status = path.stat()
+    except OSError as error:
+        return error.strerror
+    gains_user = status.st_mode & stat.S_ISUID and status.st_uid != os.geteuid()
+    # Without the group's execute bit the kernel takes set-group-ID as a lock mark.
+    group_bits = stat.S_ISGID | stat.S_IXGRP
+    gains_group = status.st_mode & group_bits == group_bits and status.st_gid != os.getegid()
+    if gains_user or gains_group or (os.geteuid() != 0 and _has_capabilities(path)):
+        return "it is set-user-ID, set-group-ID or has file capabilities, so the system ignores LD_PRELOAD"
+    return None
+
+
+def _has_capabilities(path: Path) -> bool:
+    try:
+        return bool(os.getxattr(path, "security.capability"))
+    except OSError:
+        return False
+
+
+def _format_problem(path: Path, library: Path) -> str | None:
+    """Why the library does not fit the program; nothing for what only the kernel can judge."""
+    wanted = _machine_of_library(library)
+    try:
+        with path.open("rb") as file:
+            elf = ELFFile(file)
+            machine = elf.get_machine_arch()
+            segments = {segment["p_type"] for segment in elf.iter_segments()}
+    except (ELFError, OSError):
+        return None
+    if machine != wanted:
+        return f"it is a program for {machine}, the library is for {wanted}"
+    if "PT_INTERP" not in segments:
+        return "it is statically linked, so there is no dynamic linker to do it; link it with libhakmem.a"
+    return None
+
+
+def _machine_of_library(library: Path) -> str:
+    try:
+        with library.open("rb") as file:
+            return str(ELFFile(file).get_machine_arch())
+    except (ELFError, OSError) as error:
+        raise HakmemError(f"cannot load '{library}': {error}") from error
+
+
+def cannot_execute(program: Path, error: OSError | int) -> HakmemError:
+    """The kernel's own refusal, given as the exception or its number."""
+    code = error if isinstance(error, int) else error.errno or 0
+    return HakmemError(f"cannot run '{program}': {os.strerror(code)}", EXIT_NOT_EXECUTABLE)

@@ -1,0 +1,123 @@
+"""What the commands print: tables and sentences made of the figures."""
+
+import os
+import signal
+import statistics
+from collections.abc import Callable
+from typing import TextIO
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from hakmem.library import Option
+from hakmem.measure import Measurement
+from hakmem.versus import HAKMEM_SIDE, LIBC_SIDE, Comparison, Round
+
+_PLAIN_WIDTH = 160  # where there is no terminal to fit in
+_NOTABLE = 0.03
+_MEBIBYTE = 1 << 20
+
+_Figure = Callable[[Measurement], float]
+_ROWS: tuple[tuple[str, _Figure, Callable[[float], str]], ...] = (
+    ("wall time", lambda m: m.wall_seconds, lambda value: f"{value:.3f} s"),
+    ("CPU time", lambda m: m.cpu_seconds, lambda value: f"{value:.3f} s"),
+    ("peak RSS", lambda m: m.peak_rss, lambda value: f"{value / _MEBIBYTE:.1f} MiB"),
+    ("RSS at the end", lambda m: m.end_rss, lambda value: f"{value / _MEBIBYTE:.1f} MiB"),
+    ("minor page faults", lambda m: m.minor_faults, lambda value: f"{value:,.0f}"),
+    ("major page faults", lambda m: m.major_faults, lambda value: f"{value:,.0f}"),
+)
+
+
+def console(file: TextIO | None = None) -> Console:
+    result = Console(file=file, highlight=False)
+    if not result.is_terminal and "COLUMNS" not in os.environ:
+        result.width = _PLAIN_WIDTH
+    return result
+
+
+def options_table(options: list[Option]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in ("Name", "Environment", "Type", "Default", "Value", "Source", "Description"):
+        table.add_column(title, overflow="fold")
+    for option in options:
+        table.add_row(
+            option.name,
+            option.environment,
+            option.type,
+            Text(option.default),
+            Text(option.value, style="" if option.source == "default" else "bold"),
+            option.source,
+            Text(option.description),
+        )
+    return table
+
+
+def print_comparison(to: Console, command: str, comparison: Comparison) -> None:
+    ours, theirs = (
+        [entry.measurement for entry in comparison.side(name)] for name in (HAKMEM_SIDE, LIBC_SIDE)
+    )
+    to.print()
+    if ours and theirs:
+        rounds = f"{len(ours)} round{'s' if len(ours) > 1 else ''} each, in turn; medians"
+        to.print(Text(f"{command}: {rounds}", style="bold"))
+        to.print(_comparison_table(ours, theirs))
+    if comparison.interrupted:
+        to.print("Interrupted: no further rounds.")
+    _print_statuses(to, comparison)
+    if comparison.summary:
+        to.print(Text("HAKMEM's own summary of its last round", style="bold"))
+        to.print(Text(comparison.summary.rstrip("\n")), soft_wrap=True)
+    elif ours and not comparison.interrupted:
+        to.print("The program left no HAKMEM summary: a signal or _exit ended it.")
+
+
+def _comparison_table(ours: list[Measurement], theirs: list[Measurement]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("")
+    for title in (HAKMEM_SIDE, LIBC_SIDE, f"{HAKMEM_SIDE} / {LIBC_SIDE}"):
+        table.add_column(title, justify="right")
+    for name, figure, formatted in _ROWS:
+        left, right = (statistics.median(map(figure, side)) for side in (ours, theirs))
+        rough = name == "RSS at the end" and not all(entry.end_rss_exact for entry in (*ours, *theirs))
+        mark = "~" if rough else ""
+        table.add_row(name, mark + formatted(left), mark + formatted(right), _ratio(left, right))
+    return table
+
+
+def _ratio(ours: float, theirs: float) -> Text:
+    if theirs == 0:
+        return Text("1.00" if ours == 0 else "-")
+    ratio = ours / theirs
+    style = "green" if ratio < 1 - _NOTABLE else "red" if ratio > 1 + _NOTABLE else ""
+    return Text(f"{ratio:.2f}", style=style)
+
+
+def _print_statuses(to: Console, comparison: Comparison) -> None:
+    if comparison.consistent():
+        status = comparison.rounds[0].measurement.status
+        if status:
+            to.print(f"The program {_ending(status)} in every round.")
+        return
+    to.print(Text("The program did not end alike in all rounds:", style="bold red"))
+    groups: dict[tuple[str, int], list[Round]] = {}
+    for entry in comparison.rounds:
+        groups.setdefault((entry.side, entry.measurement.status), []).append(entry)
+    for (side, status), entries in groups.items():
+        numbers = ", ".join(str(entry.number) for entry in entries)
+        to.print(f"  {side}: {_ending(status)} in round{'s' if len(entries) > 1 else ''} {numbers}")
+        said = next((entry.stderr_end for entry in entries if status and entry.stderr_end), "")
+        if said:
+            to.print(Text(f"    it said: {said}"), soft_wrap=True)
+
+
+def _ending(status: int) -> str:
+    code = os.waitstatus_to_exitcode(status)
+    if code >= 0:
+        return f"ended with exit status {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"was killed by {name}"

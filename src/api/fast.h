@@ -1,0 +1,50 @@
+/* The fast paths: everything that most calls do.
+ *
+ * Promises no call, no saved register and no atomic read-modify-write before the block is handed over;
+ * whatever else may be needed is behind one tail call that takes the original argument alone.
+ * Relies on the magazines, the page map and the thread's heap.
+ */
+#ifndef HAKMEM_API_FAST_H
+#define HAKMEM_API_FAST_H
+
+#include "heap/allocate.h"
+
+static inline __attribute__((always_inline)) void *fast_allocate(size_t size, void *(*otherwise)(size_t)) {
+    if (UNLIKELY(size > TINY_MAX_BYTES)) {
+        return otherwise(size);
+    }
+    struct magazine *m = (struct magazine *)(void *)((char *)thread_heap + tiny_class_offsets[size]);
+    void **top = m->top;
+    if (UNLIKELY(top == m->base)) {
+        return otherwise(size);
+    }
+    m->top = top - 1;
+    return top[-1];
+}
+
+/* A block of this heap, and of no other, has a page-map word that differs from the heap's tag only in
+ * its class offset; every other pointer, NULL too, gives an offset beyond the magazines. */
+static inline __attribute__((always_inline)) void fast_release(void *p, void (*otherwise)(void *)) {
+    uintptr_t index = (uintptr_t)p >> SLAB_SHIFT;
+    if (UNLIKELY(index >= page_map_limit)) {
+        otherwise(p);
+        return;
+    }
+    struct heap *heap = thread_heap;
+    /* relaxed: as page_map_get */
+    uint32_t offset = atomic_load_explicit(&page_map_words[index], memory_order_relaxed) ^ heap->tag;
+    if (UNLIKELY(offset >= sizeof heap->magazines)) {
+        otherwise(p);
+        return;
+    }
+    struct magazine *m = (struct magazine *)(void *)((char *)heap + offset);
+    void **top = m->top;
+    if (UNLIKELY(top == m->end)) {
+        otherwise(p);
+        return;
+    }
+    *top = p;
+    m->top = top + 1;
+}
+
+#endif

@@ -1,0 +1,108 @@
+/* Questions about sizes, and giving memory back on request. */
+#include "api/names.h"
+#include "arena/arena.h"
+#include "heap/allocate.h"
+
+#include <errno.h>
+
+#define STRING_(x) #x
+#define STRING(x) STRING_(x)
+
+const char *hak_version(void) {
+    return STRING(HAKMEM_VERSION_MAJOR) "." STRING(HAKMEM_VERSION_MINOR) "." STRING(HAKMEM_VERSION_PATCH);
+}
+
+size_t hak_usable_size(const void *p) {
+    return block_usable_size(p);
+}
+
+ALSO_NAMED(malloc_usable_size, hak_usable_size, size_t, (const void *p))
+
+size_t hak_good_size(size_t size) {
+    runtime_start();
+    return request_good_size(size);
+}
+
+int hak_size_class_count(void) {
+    return SIZE_CLASSES;
+}
+
+int hak_tiny_class_count(void) {
+    return TINY_CLASSES;
+}
+
+int hak_size_class_of(size_t size) {
+    runtime_start();
+    if (size > MID_MAX_BYTES) {
+        errno = EINVAL;
+        return -1;
+    }
+    return (int)size_class_of(size);
+}
+
+static const struct size_class *class_or_error(int size_class) {
+    runtime_start();
+    if (size_class < 0 || size_class >= SIZE_CLASSES) {
+        errno = EINVAL;
+        return NULL;
+    }
+    return &size_classes[size_class];
+}
+
+size_t hak_size_class_bytes(int size_class) {
+    const struct size_class *c = class_or_error(size_class);
+    return c == NULL ? 0 : c->bytes;
+}
+
+size_t hak_size_class_slab_bytes(int size_class) {
+    const struct size_class *c = class_or_error(size_class);
+    return c == NULL ? 0 : c->run_slabs * SLAB_BYTES;
+}
+
+int hak_tiny_magazine_flush(int size_class) {
+    if (size_class < 0 || size_class >= TINY_CLASSES) {
+        errno = EINVAL;
+        return -1;
+    }
+    struct heap *heap = thread_heap;
+    return heap == &heap_of_no_thread ? 0 : (int)heap_flush_magazine(heap, (unsigned)size_class);
+}
+
+size_t hak_tiny_magazine_flush_all(void) {
+    struct heap *heap = thread_heap;
+    return heap == &heap_of_no_thread ? 0 : heap_flush_all(heap);
+}
+
+size_t hak_collect(void) {
+    runtime_start();
+    struct heap *self = thread_heap;
+    if (self == &heap_of_no_thread) {
+        self = NULL;
+    } else {
+        heap_flush_all(self);
+        heap_retire_slabs(self);
+    }
+    heap_retire_abandoned();
+    for (uint32_t id = 1; id < heap_id_limit(); id++) {
+        bin_sweep(self, heap_by_id(id));
+    }
+    return arena_purge_all();
+}
+
+#ifdef HAKMEM_STANDARD_NAMES
+HAK_EXPORT int malloc_trim(size_t pad);
+HAK_EXPORT int mallopt(int parameter, int value);
+
+/* `pad` is about the top of libc's heap; here there is none. */
+int malloc_trim(size_t pad) {
+    (void)pad;
+    return hak_collect() > 0;
+}
+
+/* libc's parameters tune libc's algorithm: accepted, so that programs go on, and without effect. */
+int mallopt(int parameter, int value) {
+    (void)parameter;
+    (void)value;
+    return 1;
+}
+#endif

@@ -1,0 +1,186 @@
+// operator new and delete in all their forms, on top of hak_malloc and hak_free.
+//
+// Promises what the C++ standard asks: the new-handler is called until memory is found, bad_alloc is
+// thrown by the forms that may throw. The shared library must not depend on a C++ runtime (it is
+// preloaded into C programs), so there the runtime is looked for when it is needed.
+
+#include "hakmem.h"
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+#ifdef HAKMEM_NO_CXX_RUNTIME
+#include <dlfcn.h>
+
+extern "C" void hak_cxx_report(const char *message);
+#endif
+
+namespace {
+
+using Handler = void (*)();
+
+#ifdef HAKMEM_NO_CXX_RUNTIME
+
+// A plug-in's runtime may be loaded where global look-up does not find it.
+void *runtime_symbol(const char *name) {
+    static const char *const runtimes[] = {"libstdc++.so.6", "libc++abi.so.1", "libc++.so.1"};
+    if (void *found = dlsym(RTLD_NEXT, name)) {
+        return found;
+    }
+    for (const char *runtime : runtimes) {
+        if (void *library = dlopen(runtime, RTLD_LAZY | RTLD_NOLOAD)) {
+            void *found = dlsym(library, name);
+            dlclose(library);
+            if (found != nullptr) {
+                return found;
+            }
+        }
+    }
+    return nullptr;
+}
+
+Handler current_handler() {
+    using Getter = Handler (*)();
+    auto get = reinterpret_cast<Getter>(runtime_symbol("_ZSt15get_new_handlerv"));
+    return get == nullptr ? nullptr : get();
+}
+
+[[noreturn]] void throw_bad_alloc() {
+    using Thrower = void (*)();
+    if (auto raise = reinterpret_cast<Thrower>(runtime_symbol("_ZSt17__throw_bad_allocv"))) {
+        raise();
+    }
+    hak_cxx_report("operator new: out of memory, and no C++ runtime to throw std::bad_alloc; aborting");
+    std::abort();
+}
+
+#else
+
+Handler current_handler() {
+    return std::get_new_handler();
+}
+
+[[noreturn]] void throw_bad_alloc() {
+    throw std::bad_alloc();
+}
+
+#endif
+
+void *attempt(std::size_t size, std::size_t alignment) {
+    return alignment == 0 ? hak_malloc(size) : hak_aligned_alloc(alignment, size);
+}
+
+__attribute__((cold, noinline)) void *insist(std::size_t size, std::size_t alignment) {
+    for (;;) {
+        Handler handler = current_handler();
+        if (handler == nullptr) {
+            throw_bad_alloc();
+        }
+        handler();
+        if (void *p = attempt(size, alignment)) {
+            return p;
+        }
+    }
+}
+
+inline void *allocate(std::size_t size, std::size_t alignment) {
+    void *p = attempt(size, alignment);
+    return __builtin_expect(p != nullptr, 1) ? p : insist(size, alignment);
+}
+
+// The forms that must not throw still call the handler, which may: only code of the C++ runtime can
+// catch that here, and its own nothrow forms do just this around the throwing form, which is ours.
+#ifdef HAKMEM_NO_CXX_RUNTIME
+__attribute__((cold, noinline)) void *insist_quietly(std::size_t size, std::size_t alignment) noexcept {
+    using Plain = void *(*)(std::size_t, const std::nothrow_t &);
+    using Aligned = void *(*)(std::size_t, std::align_val_t, const std::nothrow_t &);
+    static const std::nothrow_t quietly{};
+    if (alignment == 0) {
+        auto next = reinterpret_cast<Plain>(runtime_symbol("_ZnwmRKSt9nothrow_t"));
+        return next == nullptr ? nullptr : next(size, quietly);
+    }
+    auto next = reinterpret_cast<Aligned>(runtime_symbol("_ZnwmSt11align_val_tRKSt9nothrow_t"));
+    return next == nullptr ? nullptr : next(size, std::align_val_t(alignment), quietly);
+}
+#else
+__attribute__((cold, noinline)) void *insist_quietly(std::size_t size, std::size_t alignment) noexcept {
+    try {
+        return insist(size, alignment);
+    } catch (...) {
+        return nullptr;
+    }
+}
+#endif
+
+inline void *allocate_quietly(std::size_t size, std::size_t alignment) noexcept {
+    void *p = attempt(size, alignment);
+    return __builtin_expect(p != nullptr, 1) ? p : insist_quietly(size, alignment);
+}
+
+} // namespace
+
+#define PUBLIC __attribute__((visibility("default")))
+
+PUBLIC void *operator new(std::size_t size) {
+    return allocate(size, 0);
+}
+PUBLIC void *operator new[](std::size_t size) {
+    return allocate(size, 0);
+}
+PUBLIC void *operator new(std::size_t size, const std::nothrow_t &) noexcept {
+    return allocate_quietly(size, 0);
+}
+PUBLIC void *operator new[](std::size_t size, const std::nothrow_t &) noexcept {
+    return allocate_quietly(size, 0);
+}
+PUBLIC void *operator new(std::size_t size, std::align_val_t alignment) {
+    return allocate(size, static_cast<std::size_t>(alignment));
+}
+PUBLIC void *operator new[](std::size_t size, std::align_val_t alignment) {
+    return allocate(size, static_cast<std::size_t>(alignment));
+}
+PUBLIC void *operator new(std::size_t size, std::align_val_t alignment, const std::nothrow_t &) noexcept {
+    return allocate_quietly(size, static_cast<std::size_t>(alignment));
+}
+PUBLIC void *operator new[](std::size_t size, std::align_val_t alignment, const std::nothrow_t &) noexcept {
+    return allocate_quietly(size, static_cast<std::size_t>(alignment));
+}
+
+PUBLIC void operator delete(void *p) noexcept {
+    hak_free(p);
+}
+PUBLIC void operator delete[](void *p) noexcept {
+    hak_free(p);
+}
+PUBLIC void operator delete(void *p, const std::nothrow_t &) noexcept {
+    hak_free(p);
+}
+PUBLIC void operator delete[](void *p, const std::nothrow_t &) noexcept {
+    hak_free(p);
+}
+PUBLIC void operator delete(void *p, std::size_t) noexcept {
+    hak_free(p);
+}
+PUBLIC void operator delete[](void *p, std::size_t) noexcept {
+    hak_free(p);
+}
+PUBLIC void operator delete(void *p, std::align_val_t) noexcept {
+    hak_free(p);
+}
+PUBLIC void operator delete[](void *p, std::align_val_t) noexcept {
+    hak_free(p);
+}
+PUBLIC void operator delete(void *p, std::size_t, std::align_val_t) noexcept {
+    hak_free(p);
+}
+PUBLIC void operator delete[](void *p, std::size_t, std::align_val_t) noexcept {
+    hak_free(p);
+}
+PUBLIC void operator delete(void *p, std::align_val_t, const std::nothrow_t &) noexcept {
+    hak_free(p);
+}
+PUBLIC void operator delete[](void *p, std::align_val_t, const std::nothrow_t &) noexcept {
+    hak_free(p);
+}

@@ -1,0 +1,250 @@
+#include "arena/arena.h"
+
+#include "arena/internal.h"
+#include "arena/page_map.h"
+#include "options/options.h"
+#include "os/os.h"
+
+struct arena arena;
+
+/* Superslabs looked at before the search takes the first that is sure to fit. */
+#define CANDIDATES_MAX 16
+
+void arena_init(void) {
+    page_map_init();
+}
+
+static uint32_t aligned_places(unsigned alignment_slabs) {
+    static const uint32_t places[] = {0xFFFFFFFF, 0x55555555, 0x11111111, 0x01010101, 0x00010001, 0x00000001};
+    return places[log2_ceil(alignment_slabs)];
+}
+
+static uint32_t fitting(uint32_t mask, unsigned slabs, unsigned alignment_slabs) {
+    return run_starts(mask, slabs) & aligned_places(alignment_slabs);
+}
+
+/* First superslab in the bitmap, from `from` on, or -1. */
+static long next_in(const struct region *r, const uint64_t *bitmap, size_t from) {
+    size_t words = (r->superslabs + 63) / 64;
+    for (size_t w = from / 64; w < words; w++) {
+        uint64_t bits = bitmap[w];
+        if (w == from / 64) {
+            bits &= ~bits_below((unsigned)(from % 64));
+        }
+        if (bits != 0) {
+            return (long)(w * 64 + bit_lowest(bits));
+        }
+    }
+    return -1;
+}
+
+struct place {
+    struct region *region;
+    size_t superslab;
+    unsigned first;
+};
+
+static bool search(struct region *r, const uint64_t *bitmap, bool only_dirty, unsigned slabs,
+                   unsigned alignment_slabs, int candidates, struct place *out) {
+    for (long s = next_in(r, bitmap, 0); s >= 0 && candidates != 0; s = next_in(r, bitmap, (size_t)s + 1)) {
+        const struct superslab *state = &r->states[s];
+        uint32_t starts = fitting(only_dirty ? state->dirty : state->free, slabs, alignment_slabs);
+        if (starts != 0) {
+            *out = (struct place){r, (size_t)s, bit_lowest(starts)};
+            return true;
+        }
+        candidates--;
+    }
+    return false;
+}
+
+/* Resident memory first, then the lowest address: what is in use stays close together. */
+static bool find_free(unsigned slabs, unsigned alignment_slabs, struct place *out) {
+    for (uint32_t i = 1; i <= arena.regions && arena.dirty_slabs >= slabs; i++) {
+        struct region *r = region_at(i);
+        if (r != NULL && !r->only_huge && search(r, r->dirty, true, slabs, alignment_slabs, CANDIDATES_MAX, out)) {
+            return true;
+        }
+    }
+    unsigned sure = log2_ceil(max_size(slabs, alignment_slabs));
+    for (uint32_t i = 1; i <= arena.regions; i++) {
+        struct region *r = region_at(i);
+        if (r == NULL || r->only_huge) {
+            continue;
+        }
+        if (search(r, r->avail[bit_highest(slabs)], false, slabs, alignment_slabs, CANDIDATES_MAX, out) ||
+            search(r, r->avail[sure], false, slabs, alignment_slabs, -1, out)) {
+            return true;
+        }
+        if (r->committed < r->superslabs && region_commit(r, r->committed + 1)) {
+            return search(r, r->avail[AVAIL_LEVELS - 1], false, slabs, alignment_slabs, -1, out);
+        }
+    }
+    return false;
+}
+
+struct region *arena_add_region(size_t superslabs, bool only_huge) {
+    struct region *r = region_make(superslabs, only_huge);
+    if (r != NULL && r->id > arena.regions) {
+        arena.regions = r->id;
+    }
+    return r;
+}
+
+/* Address space held by regions that no block is in may be what is missing. */
+bool arena_end_idle_regions(void) {
+    bool ended = false;
+    for (uint32_t i = 1; i <= arena.regions; i++) {
+        struct region *r = region_at(i);
+        if (r != NULL && r->only_huge && arena_region_idle(r)) {
+            arena_end_region(r);
+            ended = true;
+        }
+    }
+    return ended;
+}
+
+static struct slab *claim(const struct place *place, unsigned slabs, bool *zero) {
+    struct region *r = place->region;
+    struct superslab *state = &r->states[place->superslab];
+    uint32_t mask = bits32_below(slabs) << place->first;
+    uint32_t dirty = state->dirty & mask;
+    state->free &= ~mask;
+    state->dirty &= ~mask;
+    arena.dirty_slabs -= bit_count(dirty);
+    arena.used_slabs += slabs;
+    *zero = dirty == 0;
+    region_note(r, place->superslab);
+    return region_slab(r, place->superslab * SLABS_PER_SUPERSLAB + place->first);
+}
+
+struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_state state, bool *zero) {
+    struct place place;
+    struct slab *slab = NULL;
+    lock_acquire(&arena.lock);
+    bool found = find_free(slabs, alignment_slabs, &place);
+    if (!found && (arena_add_region(1, false) != NULL ||
+                   (arena_end_idle_regions() && arena_add_region(1, false) != NULL))) {
+        found = find_free(slabs, alignment_slabs, &place);
+    }
+    if (found) {
+        slab = claim(&place, slabs, zero);
+        slab->run_slabs = (uint8_t)slabs;
+        slab->head_back = 0;
+        /* relaxed: the lock orders both for the arena, the caller's publication for all others */
+        atomic_store_explicit(&slab->span_bytes, slabs * SLAB_BYTES, memory_order_relaxed);
+        atomic_store_explicit(&slab->state, state, memory_order_relaxed);
+    }
+    lock_release(&arena.lock);
+    return slab;
+}
+
+void arena_free_slabs(struct region *r, size_t first_slab, size_t slabs) {
+    arena.used_slabs -= slabs;
+    arena.dirty_slabs += slabs;
+    while (slabs > 0) {
+        size_t superslab = first_slab / SLABS_PER_SUPERSLAB;
+        unsigned first = (unsigned)(first_slab % SLABS_PER_SUPERSLAB);
+        unsigned here = (unsigned)min_size(slabs, SLABS_PER_SUPERSLAB - first);
+        uint32_t mask = bits32_below(here) << first;
+        r->states[superslab].free |= mask;
+        r->states[superslab].dirty |= mask;
+        region_note(r, superslab);
+        first_slab += here;
+        slabs -= here;
+    }
+}
+
+void arena_give(struct slab *head, bool bitmap_touched) {
+    struct region *r = region_of((uintptr_t)head);
+    size_t first = (size_t)(head - region_slab(r, 0));
+    lock_acquire(&arena.lock);
+    atomic_store_explicit(&head->state, SLAB_FREE, memory_order_relaxed); /* as in arena_take */
+    if (bitmap_touched) {
+        size_t superslab = first / SLABS_PER_SUPERSLAB;
+        r->bitmaps_touched[superslab / 64] |= (uint64_t)1 << (superslab % 64);
+    }
+    arena_free_slabs(r, first, head->run_slabs);
+    arena_unlock_within_bound();
+}
+
+bool arena_resize(struct slab *head, unsigned slabs) {
+    struct region *r = region_of((uintptr_t)head);
+    size_t index = (size_t)(head - region_slab(r, 0));
+    size_t superslab = index / SLABS_PER_SUPERSLAB;
+    unsigned first = (unsigned)(index % SLABS_PER_SUPERSLAB);
+    unsigned had = head->run_slabs;
+    lock_acquire(&arena.lock);
+    if (slabs > had) {
+        uint32_t mask = bits32_below(slabs - had) << (first + had) % 32;
+        struct place tail = {r, superslab, first + had};
+        bool zero;
+        if (first + slabs > SLABS_PER_SUPERSLAB || (r->states[superslab].free & mask) != mask) {
+            lock_release(&arena.lock);
+            return false;
+        }
+        claim(&tail, slabs - had, &zero);
+    } else if (slabs < had) {
+        arena_free_slabs(r, index + slabs, had - slabs);
+    }
+    head->run_slabs = (uint8_t)slabs;
+    arena_unlock_within_bound();
+    return true;
+}
+
+void arena_figures(struct arena_figures *out) {
+    lock_acquire(&arena.lock);
+    out->used_slabs = arena.used_slabs;
+    out->dirty_slabs = arena.dirty_slabs;
+    out->purges = arena.purges;
+    out->purged_bytes = arena.purged_bytes;
+    out->metadata_bytes = 0;
+    for (uint32_t i = 1; i <= arena.regions; i++) {
+        const struct region *r = region_at(i);
+        if (r == NULL) {
+            continue;
+        }
+        /* Headers and small bitmaps of slabs that were ever usable; block bitmaps where touched. */
+        size_t slabs = (size_t)r->committed * SLABS_PER_SUPERSLAB - r->first_free_slab;
+        out->metadata_bytes += REGION_HEADERS_OFFSET + slabs * sizeof(struct slab);
+        for (size_t w = 0; w < (r->superslabs + 63) / 64; w++) {
+            out->metadata_bytes += bit_count(r->bitmaps_touched[w]) * SLABS_PER_SUPERSLAB * BITMAP_BYTES;
+        }
+    }
+    lock_release(&arena.lock);
+}
+
+void arena_visit(void (*visit)(struct slab *head, uintptr_t address, void *context), void *context) {
+    lock_acquire(&arena.lock);
+    for (uint32_t i = 1; i <= arena.regions; i++) {
+        struct region *r = region_at(i);
+        if (r == NULL) {
+            continue;
+        }
+        size_t end = (size_t)r->committed * SLABS_PER_SUPERSLAB;
+        for (size_t s = r->first_free_slab; s < end;) {
+            struct slab *slab = region_slab(r, s);
+            bool free = (r->states[s / SLABS_PER_SUPERSLAB].free >> s % SLABS_PER_SUPERSLAB & 1) != 0;
+            /* acquire pairs with slab_init, so that a run of blocks is seen whole or as internal */
+            if (free || atomic_load_explicit(&slab->state, memory_order_acquire) == SLAB_FREE) {
+                s++;
+                continue;
+            }
+            visit(slab, r->base + (s << SLAB_SHIFT), context);
+            s += arena_run_slabs(slab);
+        }
+    }
+    lock_release(&arena.lock);
+}
+
+void arena_lock_for_fork(void) {
+    lock_acquire(&arena.lock);
+}
+
+void arena_unlock_after_fork(bool child) {
+    if (child) {
+        lock_reset(&arena.lock);
+    } else {
+        lock_release(&arena.lock);
+    }
+}

@@ -1,0 +1,65 @@
+/* The arena: runs of slabs, and what happens to them when nobody needs them.
+ *
+ * Promises that free memory which stays resident is at most max(retain_min, retain_percent of the
+ * memory in use) at any moment, purged by the thread that exceeds it; that a run said to be zero
+ * reads as zero; that a run is given to one taker only. One lock, taken once for each run, never held
+ * during madvise. Relies on regions and on the options.
+ */
+#ifndef HAKMEM_ARENA_ARENA_H
+#define HAKMEM_ARENA_ARENA_H
+
+#include "arena/region.h"
+
+/* Once, before any other call. */
+void arena_init(void);
+
+/* A run of `slabs` (1..32) within one superslab, on a multiple of `alignment_slabs` (a power of two up
+ * to 32). Of its first header, state, length and span are set and the rest is as it was left. `*zero`
+ * says whether the run reads as zero. NULL if the OS gives nothing. */
+struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_state state, bool *zero);
+/* Gives a run back, all of it perhaps resident; `bitmap_touched` says whether its big block bitmap is,
+ * too (it must be zero). */
+void arena_give(struct slab *head, bool bitmap_touched);
+
+/* A run of whole superslabs of at least `bytes`, on a multiple of `alignment` (a power of two), as
+ * SLAB_LARGE. */
+struct slab *arena_take_huge(size_t bytes, size_t alignment, bool *zero);
+/* `resident` says whether pages may be behind it. */
+void arena_give_huge(struct slab *head, bool resident);
+
+/* Makes a run longer or shorter where it stands. False if its neighbours are not free (growing only).
+ * The span is the caller's to set. */
+bool arena_resize(struct slab *head, unsigned slabs);
+bool arena_resize_huge(struct slab *head, size_t bytes);
+
+/* Length of a run in slabs. */
+static inline size_t arena_run_slabs(const struct slab *head) {
+    /* relaxed: only its owner changes a run */
+    size_t span = atomic_load_explicit(&head->span_bytes, memory_order_relaxed);
+    return head->run_slabs != 0 ? head->run_slabs : round_up(span, SUPERSLAB_BYTES) >> SLAB_SHIFT;
+}
+
+/* Purges everything that is free and resident. Returns the bytes. */
+size_t arena_purge_all(void);
+
+/* The address of a header's slab. */
+static inline uintptr_t arena_address(const struct slab *slab) {
+    const struct region *region = region_of((uintptr_t)slab);
+    return region->base + ((size_t)(slab - region_slab(region, 0)) << SLAB_SHIFT);
+}
+
+struct arena_figures {
+    uint64_t used_slabs, dirty_slabs, metadata_bytes;
+    uint64_t purges, purged_bytes;
+};
+void arena_figures(struct arena_figures *out);
+
+/* Calls `visit` for the head of every run in use. Arena lock held meanwhile: `visit` must not call
+ * back. */
+void arena_visit(void (*visit)(struct slab *head, uintptr_t address, void *context), void *context);
+
+/* Around fork. */
+void arena_lock_for_fork(void);
+void arena_unlock_after_fork(bool child);
+
+#endif

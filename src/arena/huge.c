@@ -1,0 +1,159 @@
+#include "arena/arena.h"
+#include "arena/internal.h"
+#include "os/os.h"
+#include "os/report.h"
+
+/* A run of more superslabs than this gets a region of its own where no region has room. */
+#define SHARED_REGION_SUPERSLABS 128
+
+bool arena_region_idle(const struct region *r) {
+    size_t first = r->first_free_slab / SLABS_PER_SUPERSLAB;
+    for (size_t s = first; s < r->committed; s++) {
+        unsigned metadata = s == first ? r->first_free_slab % SLABS_PER_SUPERSLAB : 0;
+        if ((r->states[s].free | bits32_below(metadata)) != UINT32_MAX) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void arena_end_region(struct region *r) {
+    for (size_t s = 0; s < r->committed; s++) {
+        arena.dirty_slabs -= bit_count(r->states[s].dirty);
+    }
+    region_end(r);
+}
+
+/* What is not committed yet is as good as free. */
+static bool superslab_free(const struct region *r, size_t s) {
+    return s >= r->committed || r->states[s].free == UINT32_MAX;
+}
+
+struct run {
+    struct region *region;
+    size_t first, length;
+};
+
+/* The shortest free run that holds `superslabs` at the alignment; the lowest of equals. */
+static bool best_fit(size_t superslabs, size_t alignment, struct run *best) {
+    best->region = NULL;
+    for (uint32_t id = 1; id <= arena.regions; id++) {
+        struct region *r = region_at(id);
+        if (r == NULL) {
+            continue;
+        }
+        for (size_t s = 0; s < r->superslabs;) {
+            if (!superslab_free(r, s)) {
+                s++;
+                continue;
+            }
+            size_t begin = s;
+            while (s < r->superslabs && superslab_free(r, s)) {
+                s++;
+            }
+            size_t start =
+                (round_up(region_superslab_address(r, begin), alignment) - r->base) >> SUPERSLAB_SHIFT;
+            if (start + superslabs <= s && (best->region == NULL || s - begin < best->length)) {
+                *best = (struct run){r, start, s - begin};
+            }
+        }
+    }
+    return best->region != NULL && region_commit(best->region, (uint32_t)(best->first + superslabs));
+}
+
+/* Takes whole free superslabs; true if all of them read as zero. */
+static bool claim_superslabs(struct region *r, size_t first, size_t count) {
+    bool zero = true;
+    for (size_t s = first; s < first + count; s++) {
+        zero = zero && r->states[s].dirty == 0;
+        arena.dirty_slabs -= bit_count(r->states[s].dirty);
+        r->states[s] = (struct superslab){0, 0};
+        region_note(r, s);
+    }
+    arena.used_slabs += count * SLABS_PER_SUPERSLAB;
+    return zero;
+}
+
+struct slab *arena_take_huge(size_t bytes, size_t alignment, bool *zero) {
+    size_t superslabs = round_up(bytes, SUPERSLAB_BYTES) >> SUPERSLAB_SHIFT;
+    size_t with_slack = superslabs + (alignment > SUPERSLAB_BYTES ? alignment >> SUPERSLAB_SHIFT : 0);
+    struct slab *slab = NULL;
+    struct run run;
+    if (superslabs > (size_t)1 << (ADDRESS_BITS - SUPERSLAB_SHIFT) ||
+        with_slack > (size_t)1 << (ADDRESS_BITS - SUPERSLAB_SHIFT)) {
+        return NULL;
+    }
+    lock_acquire(&arena.lock);
+    bool found = best_fit(superslabs, alignment, &run);
+    if (!found) {
+        bool alone = with_slack > SHARED_REGION_SUPERSLABS;
+        if (arena_add_region(with_slack, alone) != NULL ||
+            (arena_end_idle_regions() && arena_add_region(with_slack, alone) != NULL)) {
+            found = best_fit(superslabs, alignment, &run);
+        }
+    }
+    if (found) {
+        *zero = claim_superslabs(run.region, run.first, superslabs);
+        slab = region_slab(run.region, run.first * SLABS_PER_SUPERSLAB);
+        slab->run_slabs = 0;
+        slab->head_back = 0;
+        slab->moved = false;
+        /* relaxed: as in arena_take */
+        atomic_store_explicit(&slab->span_bytes, superslabs << SUPERSLAB_SHIFT, memory_order_relaxed);
+        atomic_store_explicit(&slab->state, SLAB_LARGE, memory_order_relaxed);
+    }
+    lock_release(&arena.lock);
+    return slab;
+}
+
+/* Frees whole superslabs, resident or not. */
+static void free_superslabs(struct region *r, size_t first, size_t count, bool resident) {
+    arena_free_slabs(r, first * SLABS_PER_SUPERSLAB, count * SLABS_PER_SUPERSLAB);
+    for (size_t s = first; s < first + count && !resident; s++) {
+        arena.dirty_slabs -= SLABS_PER_SUPERSLAB;
+        r->states[s].dirty = 0;
+        region_note(r, s);
+    }
+}
+
+void arena_give_huge(struct slab *head, bool resident) {
+    struct region *r = region_of((uintptr_t)head);
+    size_t first = (size_t)(head - region_slab(r, 0)) / SLABS_PER_SUPERSLAB;
+    size_t superslabs = arena_run_slabs(head) / SLABS_PER_SUPERSLAB;
+    if (head->moved && resident &&
+        os_renew((void *)region_superslab_address(r, first), superslabs << SUPERSLAB_SHIFT)) {
+        resident = false;
+    }
+    lock_acquire(&arena.lock);
+    atomic_store_explicit(&head->state, SLAB_FREE, memory_order_relaxed); /* as in arena_take */
+    free_superslabs(r, first, superslabs, resident);
+    if (r->only_huge && arena_region_idle(r)) {
+        arena_end_region(r);
+    }
+    arena_unlock_within_bound();
+}
+
+bool arena_resize_huge(struct slab *head, size_t bytes) {
+    struct region *r = region_of((uintptr_t)head);
+    size_t first = (size_t)(head - region_slab(r, 0)) / SLABS_PER_SUPERSLAB;
+    size_t had = arena_run_slabs(head) / SLABS_PER_SUPERSLAB;
+    size_t wanted = round_up(bytes, SUPERSLAB_BYTES) >> SUPERSLAB_SHIFT;
+    lock_acquire(&arena.lock);
+    bool done = first + wanted <= r->superslabs;
+    for (size_t s = first + had; done && s < first + wanted; s++) {
+        done = superslab_free(r, s);
+    }
+    if (done && wanted > had) {
+        done = region_commit(r, (uint32_t)(first + wanted));
+        if (done) {
+            claim_superslabs(r, first + had, wanted - had);
+        }
+    } else if (done && wanted < had) {
+        free_superslabs(r, first + wanted, had - wanted, true);
+    }
+    if (done) {
+        atomic_store_explicit(&head->span_bytes, bytes, memory_order_relaxed); /* as in arena_take */
+    }
+    arena_unlock_within_bound();
+    return done;
+}

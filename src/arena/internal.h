@@ -1,0 +1,36 @@
+/* The arena's state, shared by the files of this folder.
+ *
+ * Promises nothing to other folders. Everything in it is protected by its lock.
+ */
+#ifndef HAKMEM_ARENA_INTERNAL_H
+#define HAKMEM_ARENA_INTERNAL_H
+
+#include "arena/region.h"
+#include "os/lock.h"
+
+struct arena {
+    struct lock lock;
+    uint32_t regions; /* highest region id ever used */
+    size_t used_slabs;
+    size_t dirty_slabs; /* free and perhaps resident */
+    uint64_t purges, purged_bytes;
+};
+extern INTERNAL struct arena arena;
+
+static inline struct region *region_at(uint32_t id) {
+    /* relaxed: the arena's lock orders it */
+    return atomic_load_explicit(&region_table[id], memory_order_relaxed);
+}
+
+struct region *arena_add_region(size_t superslabs, bool only_huge);
+bool arena_end_idle_regions(void);
+bool arena_region_idle(const struct region *region);
+void arena_end_region(struct region *region);
+
+/* Marks slabs free and dirty. */
+void arena_free_slabs(struct region *region, size_t first_slab, size_t slabs);
+
+/* Releases the lock, having purged what is over the bound (the lock is let go for the system calls). */
+void arena_unlock_within_bound(void);
+
+#endif

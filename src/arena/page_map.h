@@ -1,0 +1,61 @@
+/* The page map: from any address to the one word that says whose it is.
+ *
+ * A word stands for 64 KiB: owner << 12 | offset of the size class's magazine in a heap. 0 means that
+ * no block begins there. Promises that a look-up is one load for every address below the limit, ours
+ * or not. Relies on a flat reservation of 4 bytes for each slab of the address space; where that is
+ * refused (RLIMIT_AS) the limit is 0, and the words stand in the regions' metadata instead.
+ */
+#ifndef HAKMEM_ARENA_PAGE_MAP_H
+#define HAKMEM_ARENA_PAGE_MAP_H
+
+#include "arena/layout.h"
+#include "arena/region.h"
+#include "base/bits.h"
+
+#include <stdatomic.h>
+
+#define PAGE_WORD_OWNER_SHIFT 12
+#define PAGE_OWNER_LARGE 0xFFFFFu
+#define PAGE_OWNER_HUGE 0xFFFFEu
+
+/* Two variables and not a struct: the fast path of free then addresses each directly. */
+extern INTERNAL _Atomic uint32_t *page_map_words;
+extern INTERNAL uintptr_t page_map_limit; /* number of words */
+
+static inline uint32_t page_word(uint32_t owner, uint32_t class_offset) {
+    return owner << PAGE_WORD_OWNER_SHIFT | class_offset;
+}
+
+static inline uint32_t page_word_owner(uint32_t word) {
+    return word >> PAGE_WORD_OWNER_SHIFT;
+}
+
+/* Reserves the map; called once. */
+void page_map_init(void);
+/* Makes the words of a region writable. False if the OS refuses. */
+bool page_map_cover(uintptr_t start, size_t bytes);
+
+static inline _Atomic uint32_t *page_map_word(uintptr_t address) {
+    uintptr_t index = address >> SLAB_SHIFT;
+    if (LIKELY(index < page_map_limit)) {
+        return &page_map_words[index];
+    }
+    return region_page_word(address);
+}
+
+/* relaxed: a thread that holds a block got it, and with it the word, through the program's own
+ * synchronisation; for any other pointer every answer is as good */
+static inline uint32_t page_map_get(const void *p) {
+    _Atomic uint32_t *word = page_map_word((uintptr_t)p);
+    return word == NULL ? 0 : atomic_load_explicit(word, memory_order_relaxed);
+}
+
+/* `slabs` words from `start` on, which lies in a region. */
+static inline void page_map_set(uintptr_t start, size_t slabs, uint32_t value) {
+    _Atomic uint32_t *word = page_map_word(start);
+    for (size_t i = 0; i < slabs; i++) {
+        atomic_store_explicit(&word[i], value, memory_order_relaxed);
+    }
+}
+
+#endif

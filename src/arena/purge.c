@@ -1,0 +1,161 @@
+#include "arena/arena.h"
+#include "arena/internal.h"
+#include "options/options.h"
+#include "os/os.h"
+#include "os/report.h"
+
+/* Ranges collected under the lock before it is let go for the system calls. */
+#define BATCH_RANGES 16
+
+/* Purging goes on to this part of the bound, so that the next run given back does not purge again. */
+#define PURGE_TO_PART(bound) ((bound) - (bound) / 4)
+
+struct range {
+    struct region *region;
+    size_t first_slab, slabs;
+    size_t first_bitmap, bitmaps; /* whole superslabs whose block bitmaps go too */
+};
+
+static size_t bound_slabs(void) {
+    size_t least = option_number(OPTION_RETAIN_MIN) >> SLAB_SHIFT;
+    size_t share = arena.used_slabs * option_number(OPTION_RETAIN_PERCENT) / 100;
+    return max_size(least, share);
+}
+
+/* Takes slabs first..last of a superslab out of circulation, neither free nor dirty until they are
+ * purged, and adds them to the batch, to its last range if they are neighbours. False if it is full. */
+static bool collect_run(struct region *r, size_t superslab, unsigned first, unsigned last, struct range *batch,
+                        size_t *count) {
+    struct superslab *state = &r->states[superslab];
+    size_t begin = superslab * SLABS_PER_SUPERSLAB + first;
+    size_t end = superslab * SLABS_PER_SUPERSLAB + last + 1;
+    struct range *range = *count > 0 ? &batch[*count - 1] : NULL;
+    if (range == NULL || range->region != r || range->first_slab != end) {
+        if (*count == BATCH_RANGES) {
+            return false;
+        }
+        range = &batch[(*count)++];
+        *range = (struct range){.region = r, .first_slab = end};
+    }
+    range->slabs += end - begin;
+    range->first_slab = begin;
+    uint64_t bit = (uint64_t)1 << (superslab % 64);
+    bool whole = first == 0 && last == SLABS_PER_SUPERSLAB - 1;
+    if (whole && (r->bitmaps_touched[superslab / 64] & bit) != 0 &&
+        (range->bitmaps == 0 || range->first_bitmap == superslab + 1)) {
+        r->bitmaps_touched[superslab / 64] &= ~bit;
+        range->first_bitmap = superslab;
+        range->bitmaps++;
+    }
+    uint32_t mask = bits32_below(last - first + 1) << first;
+    arena.dirty_slabs -= bit_count(state->dirty & mask);
+    state->dirty &= ~mask;
+    state->free &= ~mask;
+    region_note(r, superslab);
+    return true;
+}
+
+static bool collect(struct region *r, size_t superslab, struct range *batch, size_t *count) {
+    const struct superslab *state = &r->states[superslab];
+    if (state->free == UINT32_MAX) {
+        return collect_run(r, superslab, 0, SLABS_PER_SUPERSLAB - 1, batch, count);
+    }
+    /* From the top, because the caller walks downwards and neighbours then meet. */
+    while (state->dirty != 0) {
+        unsigned last = bit_highest(state->dirty);
+        uint32_t gap = ~state->dirty & bits32_below(last);
+        unsigned first = gap == 0 ? 0 : bit_highest(gap) + 1;
+        if (!collect_run(r, superslab, first, last, batch, count)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void put_back(const struct range *range, bool purged) {
+    size_t slab = range->first_slab;
+    size_t end = slab + range->slabs;
+    while (slab < end) {
+        size_t superslab = slab / SLABS_PER_SUPERSLAB;
+        unsigned first = (unsigned)(slab % SLABS_PER_SUPERSLAB);
+        unsigned here = (unsigned)min_size(end - slab, SLABS_PER_SUPERSLAB - first);
+        uint32_t mask = bits32_below(here) << first;
+        range->region->states[superslab].free |= mask;
+        if (!purged) {
+            range->region->states[superslab].dirty |= mask;
+            arena.dirty_slabs += here;
+        }
+        region_note(range->region, superslab);
+        slab += here;
+    }
+}
+
+/* Purges down to `target` dirty slabs, highest addresses first. Lock held on entry and exit. Returns
+ * the slabs purged; gives up when the OS refuses. */
+static size_t purge_to(size_t target) {
+    size_t purged = 0;
+    while (arena.dirty_slabs > target) {
+        struct range batch[BATCH_RANGES];
+        size_t count = 0;
+        bool room = true;
+        for (uint32_t id = arena.regions; id >= 1 && room && arena.dirty_slabs > target; id--) {
+            struct region *r = region_at(id);
+            if (r == NULL) {
+                continue;
+            }
+            for (size_t w = (r->committed + 63) / 64; w-- > 0 && room && arena.dirty_slabs > target;) {
+                for (uint64_t bits = r->dirty[w]; bits != 0 && room && arena.dirty_slabs > target;) {
+                    unsigned highest = bit_highest(bits);
+                    bits &= ~((uint64_t)1 << highest);
+                    room = collect(r, w * 64 + highest, batch, &count);
+                }
+            }
+        }
+        if (count == 0) {
+            return purged; /* others are purging the rest */
+        }
+        lock_release(&arena.lock);
+        bool done[BATCH_RANGES];
+        for (size_t i = 0; i < count; i++) {
+            const struct range *range = &batch[i];
+            struct region *r = range->region;
+            done[i] = os_purge((void *)(r->base + (range->first_slab << SLAB_SHIFT)), range->slabs << SLAB_SHIFT);
+            if (range->bitmaps > 0) {
+                size_t stride = SLABS_PER_SUPERSLAB * BITMAP_BYTES;
+                os_purge(r->bitmaps + range->first_bitmap * stride, range->bitmaps * stride);
+            }
+        }
+        lock_acquire(&arena.lock);
+        bool all = true;
+        for (size_t i = 0; i < count; i++) {
+            put_back(&batch[i], done[i]);
+            all = all && done[i];
+            if (done[i]) {
+                purged += batch[i].slabs;
+                arena.purges++;
+                arena.purged_bytes += batch[i].slabs << SLAB_SHIFT;
+            } else {
+                report_fallback(FALLBACK_PURGE_FAILED, batch[i].slabs << SLAB_SHIFT);
+            }
+        }
+        if (!all) {
+            break;
+        }
+    }
+    return purged;
+}
+
+void arena_unlock_within_bound(void) {
+    size_t bound = bound_slabs();
+    if (UNLIKELY(arena.dirty_slabs > bound)) {
+        purge_to(PURGE_TO_PART(bound));
+    }
+    lock_release(&arena.lock);
+}
+
+size_t arena_purge_all(void) {
+    lock_acquire(&arena.lock);
+    size_t purged = purge_to(0);
+    lock_release(&arena.lock);
+    return purged << SLAB_SHIFT;
+}

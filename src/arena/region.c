@@ -1,0 +1,186 @@
+#include "arena/region.h"
+
+#include "arena/page_map.h"
+#include "os/os.h"
+#include "os/report.h"
+
+_Atomic uint16_t region_ids[(size_t)1 << (ADDRESS_BITS - REGION_GRANULE_SHIFT)];
+struct region *_Atomic region_table[REGIONS_MAX];
+
+/* Superslabs are made usable in steps of at least so many, to keep system calls few. */
+#define COMMIT_STEP_MIN 8
+
+static _Atomic size_t reserved_bytes; /* relaxed: a statistic */
+
+size_t region_reserved_bytes(void) {
+    return atomic_load_explicit(&reserved_bytes, memory_order_relaxed);
+}
+
+struct part {
+    size_t offset, bytes;
+};
+
+/* Where the metadata of a region of `slabs` slabs lies. */
+struct plan {
+    struct part headers, states, bits, page_words, small_bitmaps, bitmaps;
+    size_t bitmap_words; /* of one bitmap over superslabs */
+    size_t total;
+};
+
+static struct part place(size_t *at, size_t bytes) {
+    struct part part = {*at, bytes};
+    *at += round_up(bytes, CACHE_LINE_BYTES);
+    return part;
+}
+
+static struct plan plan_region(size_t bytes) {
+    struct plan plan;
+    size_t slabs = bytes >> SLAB_SHIFT;
+    size_t superslabs = bytes >> SUPERSLAB_SHIFT;
+    plan.bitmap_words = (superslabs + 63) / 64;
+    size_t states = superslabs * sizeof(struct superslab);
+    size_t bits = plan.bitmap_words * sizeof(uint64_t) * (AVAIL_LEVELS + 2);
+    size_t front = sizeof(struct region);
+    size_t at = REGION_HEADERS_OFFSET;
+    plan.headers = place(&at, slabs * sizeof(struct slab));
+    bool small = front + states + bits + 3 * CACHE_LINE_BYTES <= REGION_HEADERS_OFFSET;
+    size_t *where = small ? &front : &at;
+    *where = round_up(*where, CACHE_LINE_BYTES);
+    plan.states = place(where, states);
+    plan.bits = place(where, bits);
+    plan.page_words = place(&at, page_map_limit == 0 ? slabs * sizeof(uint32_t) : 0);
+    plan.small_bitmaps = place(&at, slabs * SMALL_BITMAP_BYTES);
+    at = round_up(at, OS_PAGE_BYTES); /* so that the bitmaps of a superslab can be purged */
+    plan.bitmaps = place(&at, slabs * BITMAP_BYTES);
+    plan.total = round_up(at, SLAB_BYTES);
+    return plan;
+}
+
+static uint32_t unused_id(void) {
+    for (uint32_t id = 1; id < REGIONS_MAX; id++) {
+        if (atomic_load_explicit(&region_table[id], memory_order_relaxed) == NULL) {
+            return id;
+        }
+    }
+    return 0;
+}
+
+static void *reserve(size_t *bytes, size_t least) {
+    for (;;) {
+        void *base = os_reserve(*bytes, REGION_GRANULE_BYTES);
+        if (base != NULL || *bytes <= least) {
+            return base;
+        }
+        *bytes = max_size(round_up(*bytes / 2, REGION_GRANULE_BYTES), least);
+        report_fallback(FALLBACK_SMALL_REGION, *bytes);
+    }
+}
+
+static bool fits(size_t bytes, size_t superslabs) {
+    size_t metadata = round_up(plan_region(bytes).total, SUPERSLAB_BYTES);
+    return (bytes - metadata) >> SUPERSLAB_SHIFT >= superslabs;
+}
+
+struct region *region_make(size_t superslabs, bool only_huge) {
+    size_t least = round_up(superslabs << SUPERSLAB_SHIFT, REGION_GRANULE_BYTES);
+    while (!fits(least, superslabs)) {
+        least += REGION_GRANULE_BYTES;
+    }
+    uint32_t id = unused_id();
+    if (id == 0) {
+        return NULL;
+    }
+    bool first = region_reserved_bytes() == 0;
+    size_t bytes = only_huge ? least : max_size(least, first ? REGION_FIRST_BYTES : REGION_NEXT_BYTES);
+    void *base = reserve(&bytes, least);
+    if (base == NULL) {
+        return NULL;
+    }
+    struct plan plan = plan_region(bytes);
+    size_t metadata = round_up(plan.total, SUPERSLAB_BYTES);
+    if ((uintptr_t)base + bytes > (uintptr_t)1 << ADDRESS_BITS || !os_commit(base, metadata) ||
+        !page_map_cover((uintptr_t)base, bytes)) {
+        os_release(base, bytes);
+        return NULL;
+    }
+    struct region *r = base;
+    unsigned char *start = base;
+    r->base = (uintptr_t)base;
+    r->bytes = bytes;
+    r->superslabs = (uint32_t)(bytes >> SUPERSLAB_SHIFT);
+    r->committed = (uint32_t)(metadata >> SUPERSLAB_SHIFT);
+    r->first_free_slab = (uint32_t)(plan.total >> SLAB_SHIFT);
+    r->only_huge = only_huge;
+    r->states = (struct superslab *)(void *)(start + plan.states.offset);
+    uint64_t *bits = (uint64_t *)(void *)(start + plan.bits.offset);
+    for (unsigned level = 0; level < AVAIL_LEVELS; level++, bits += plan.bitmap_words) {
+        r->avail[level] = bits;
+    }
+    r->dirty = bits;
+    r->bitmaps_touched = bits + plan.bitmap_words;
+    r->page_words = (_Atomic uint32_t *)(void *)(start + plan.page_words.offset);
+    r->small_bitmaps = start + plan.small_bitmaps.offset;
+    r->bitmaps = start + plan.bitmaps.offset;
+    r->id = id;
+    /* What the metadata leaves of its last superslab is there for slabs. */
+    uint32_t tail = r->first_free_slab % SLABS_PER_SUPERSLAB;
+    if (tail != 0) {
+        r->states[r->committed - 1].free = ~bits32_below(tail);
+        region_note(r, r->committed - 1);
+    }
+    /* release pairs with the acquire in region_of: whoever finds the id finds a region that is whole */
+    atomic_store_explicit(&region_table[id], r, memory_order_release);
+    for (size_t g = 0; g < bytes >> REGION_GRANULE_SHIFT; g++) {
+        atomic_store_explicit(&region_ids[(r->base >> REGION_GRANULE_SHIFT) + g], (uint16_t)id,
+                              memory_order_release);
+    }
+    atomic_fetch_add_explicit(&reserved_bytes, bytes, memory_order_relaxed);
+    return r;
+}
+
+void region_end(struct region *r) {
+    uintptr_t base = r->base;
+    size_t bytes = r->bytes;
+    for (size_t g = 0; g < bytes >> REGION_GRANULE_SHIFT; g++) {
+        /* relaxed: a look-up of a freed block is the program's error and may find either */
+        atomic_store_explicit(&region_ids[(base >> REGION_GRANULE_SHIFT) + g], 0, memory_order_relaxed);
+    }
+    atomic_store_explicit(&region_table[r->id], NULL, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&reserved_bytes, bytes, memory_order_relaxed);
+    os_release((void *)base, bytes);
+}
+
+bool region_commit(struct region *r, uint32_t count) {
+    if (count <= r->committed) {
+        return true;
+    }
+    uint32_t step = (uint32_t)max_size(COMMIT_STEP_MIN, r->committed / 4);
+    uint32_t target = (uint32_t)min_size(max_size(count, r->committed + step), r->superslabs);
+    void *from = (void *)region_superslab_address(r, r->committed);
+    if (!os_commit(from, (size_t)(target - r->committed) << SUPERSLAB_SHIFT)) {
+        target = count;
+        if (!os_commit(from, (size_t)(target - r->committed) << SUPERSLAB_SHIFT)) {
+            return false;
+        }
+    }
+    for (uint32_t s = r->committed; s < target; s++) {
+        r->states[s].free = UINT32_MAX;
+        region_note(r, s);
+    }
+    r->committed = target;
+    return true;
+}
+
+static void set_bit(uint64_t *bitmap, size_t index, bool on) {
+    uint64_t bit = (uint64_t)1 << (index % 64);
+    bitmap[index / 64] = on ? bitmap[index / 64] | bit : bitmap[index / 64] & ~bit;
+}
+
+void region_note(struct region *r, size_t superslab) {
+    uint32_t runs = r->states[superslab].free;
+    for (unsigned level = 0; level < AVAIL_LEVELS; level++) {
+        set_bit(r->avail[level], superslab, runs != 0);
+        runs &= runs >> (1u << level) % 32; /* starts of runs twice as long */
+    }
+    set_bit(r->dirty, superslab, r->states[superslab].dirty != 0);
+}

@@ -1,0 +1,78 @@
+/* Bit and size arithmetic, pure and header-only.
+ *
+ * Promises no state and no side effect. Relies on nothing.
+ */
+#ifndef HAKMEM_BASE_BITS_H
+#define HAKMEM_BASE_BITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define NOINLINE __attribute__((noinline))
+#define COLD __attribute__((cold, noinline))
+#define CACHE_LINE_BYTES 64
+/* On the declaration of a variable: addressed directly, not through the global offset table. */
+#define INTERNAL __attribute__((visibility("hidden")))
+
+static inline unsigned bit_lowest(uint64_t x) { /* x != 0 */
+    return (unsigned)__builtin_ctzll(x);
+}
+
+static inline unsigned bit_highest(uint64_t x) { /* x != 0 */
+    return 63u - (unsigned)__builtin_clzll(x);
+}
+
+static inline unsigned bit_count(uint64_t x) {
+    return (unsigned)__builtin_popcountll(x);
+}
+
+/* The lowest `n` bits set, n <= 64. */
+static inline uint64_t bits_below(unsigned n) {
+    return n >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << n) - 1;
+}
+
+static inline uint32_t bits32_below(unsigned n) {
+    return (uint32_t)bits_below(n);
+}
+
+static inline bool is_power_of_two(size_t x) {
+    return x != 0 && (x & (x - 1)) == 0;
+}
+
+/* `alignment` is a power of two; the caller rules out overflow. */
+static inline size_t round_up(size_t x, size_t alignment) {
+    return (x + alignment - 1) & ~(alignment - 1);
+}
+
+static inline size_t round_down(size_t x, size_t alignment) {
+    return x & ~(alignment - 1);
+}
+
+static inline size_t min_size(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+static inline size_t max_size(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
+/* Smallest k with 2^k >= x, x >= 1. */
+static inline unsigned log2_ceil(size_t x) {
+    return x <= 1 ? 0 : bit_highest(x - 1) + 1;
+}
+
+/* Set bits of the result are the places in `mask` where `n` (1..32) set bits in a row begin. */
+static inline uint32_t run_starts(uint32_t mask, unsigned n) {
+    unsigned length = 1;
+    while (length < n && mask != 0) {
+        unsigned step = length < n - length ? length : n - length;
+        mask &= mask >> step;
+        length += step;
+    }
+    return mask;
+}
+
+#endif

@@ -1,0 +1,213 @@
+#include "heap/allocate.h"
+
+#include "arena/arena.h"
+#include "heap/foreign.h"
+#include "heap/large.h"
+#include "os/os.h"
+#include "os/report.h"
+
+#include <errno.h>
+#include <string.h>
+
+static COLD void *out_of_memory(size_t size) {
+    report_fallback(FALLBACK_OUT_OF_MEMORY, size);
+    errno = ENOMEM;
+    return NULL;
+}
+
+static inline void *pop(struct heap *heap, unsigned size_class) {
+    struct magazine *m = &heap->magazines[size_class];
+    if (LIKELY(m->top != m->base)) {
+        return *--m->top;
+    }
+    return heap_refill(heap, size_class);
+}
+
+/* For a thread that has no heap. */
+static COLD void *allocate_shared(unsigned size_class) {
+    struct heap *heap = shared_heap_lock();
+    if (heap == NULL) {
+        return NULL;
+    }
+    void *p = pop(heap, size_class);
+    shared_heap_unlock();
+    return p;
+}
+
+static inline void *allocate_class(unsigned size_class) {
+    struct heap *heap = thread_heap_get();
+    return LIKELY(heap != NULL) ? pop(heap, size_class) : allocate_shared(size_class);
+}
+
+NOINLINE void *allocate(size_t size) {
+    void *p;
+    bool zero;
+    if (LIKELY(size <= MID_MAX_BYTES)) {
+        if (UNLIKELY(thread_heap == &heap_of_no_thread && runtime_libc_forced())) {
+            return foreign_malloc(size);
+        }
+        p = allocate_class(size_class_of(size));
+    } else if (size > REQUEST_MAX_BYTES) {
+        p = NULL;
+    } else if (UNLIKELY(runtime_libc_forced())) {
+        return foreign_malloc(size);
+    } else {
+        p = large_allocate(thread_heap_get(), size, SLAB_BYTES, &zero);
+    }
+    return LIKELY(p != NULL) ? p : out_of_memory(size);
+}
+
+void *allocate_aligned(size_t alignment, size_t size) {
+    if (size > REQUEST_MAX_BYTES || alignment > REQUEST_MAX_BYTES) {
+        return out_of_memory(size);
+    }
+    if (runtime_libc_forced()) {
+        return foreign_memalign(alignment, size);
+    }
+    void *p;
+    bool zero;
+    if (size <= MID_MAX_BYTES && alignment <= SLAB_BYTES) {
+        p = allocate_class(size_class_aligned(size, alignment));
+    } else {
+        p = large_allocate(thread_heap_get(), size, alignment, &zero);
+    }
+    return p != NULL ? p : out_of_memory(size);
+}
+
+void *allocate_zeroed(size_t size) {
+    if (size <= MID_MAX_BYTES) {
+        void *p = allocate(size);
+        return p == NULL ? NULL : memset(p, 0, size);
+    }
+    if (size > REQUEST_MAX_BYTES) {
+        return out_of_memory(size);
+    }
+    if (runtime_libc_forced()) {
+        return foreign_calloc(1, size);
+    }
+    bool zero;
+    void *p = large_allocate(thread_heap_get(), size, SLAB_BYTES, &zero);
+    if (p == NULL) {
+        return out_of_memory(size);
+    }
+    return zero ? p : memset(p, 0, size);
+}
+
+/* ---- The way back ------------------------------------------------------------------------------ */
+
+enum whose { OURS_CLASS, OURS_LARGE, OURS_STRAY, NOT_OURS };
+
+static inline enum whose whose(const void *p, uint32_t word) {
+    if (LIKELY(word != 0)) {
+        return page_word_owner(word) < PAGE_OWNER_HUGE ? OURS_CLASS : OURS_LARGE;
+    }
+    return region_of((uintptr_t)p) != NULL ? OURS_STRAY : NOT_OURS;
+}
+
+static inline unsigned word_class(uint32_t word) {
+    return (word & ((1u << PAGE_WORD_OWNER_SHIFT) - 1)) / CLASS_SCALE;
+}
+
+static void release_block(void *p, uint32_t word) {
+    struct heap *heap = thread_heap_get();
+    unsigned size_class = word_class(word);
+    if (UNLIKELY(heap == NULL)) {
+        heap_return_blocks(NULL, &p, 1);
+        return;
+    }
+    if (heap->tag >> PAGE_WORD_OWNER_SHIFT != page_word_owner(word)) {
+        heap_free_remote(heap, p, size_class);
+        return;
+    }
+    struct magazine *m = &heap->magazines[size_class];
+    if (m->top == m->end) {
+        heap_make_room(heap, size_class);
+        if (UNLIKELY(m->top == m->end)) {
+            heap_return_blocks(heap, &p, 1);
+            return;
+        }
+    }
+    *m->top++ = p;
+}
+
+NOINLINE void release(void *p) {
+    if (p == NULL) {
+        return;
+    }
+    uint32_t word = page_map_get(p);
+    switch (whose(p, word)) {
+    case OURS_CLASS:
+        release_block(p, word);
+        break;
+    case OURS_LARGE:
+        large_free(thread_heap_get(), p);
+        break;
+    case OURS_STRAY:
+        large_report_stray("invalid free", p);
+    case NOT_OURS:
+        foreign_free(p, runtime_libc_forced());
+        break;
+    }
+}
+
+size_t block_usable_size(const void *p) {
+    if (p == NULL) {
+        return 0;
+    }
+    uint32_t word = page_map_get(p);
+    switch (whose(p, word)) {
+    case OURS_CLASS:
+        heap_check_block(p);
+        return size_classes[word_class(word)].bytes;
+    case OURS_LARGE:
+        return large_usable_size(p);
+    case OURS_STRAY:
+        large_report_stray("invalid usable size", p);
+    case NOT_OURS:
+        break;
+    }
+    return foreign_usable_size(p, runtime_libc_forced());
+}
+
+static void *reallocate_by_copy(void *p, size_t held, size_t size) {
+    void *fresh = allocate(size);
+    if (fresh != NULL) {
+        memcpy(fresh, p, min_size(held, size));
+        release(p);
+    }
+    return fresh;
+}
+
+void *reallocate(void *p, size_t size) {
+    uint32_t word = page_map_get(p);
+    enum whose owner = whose(p, word);
+    if (owner == NOT_OURS) {
+        return foreign_realloc(p, size, runtime_libc_forced());
+    }
+    if (owner == OURS_STRAY) {
+        large_report_stray("invalid realloc", p);
+    }
+    if (size > REQUEST_MAX_BYTES) {
+        return out_of_memory(size);
+    }
+    size_t held = block_usable_size(p);
+    if (owner == OURS_CLASS) {
+        /* Moving to a smaller class pays once half the block is unused. */
+        if (size <= held && (size > held / 2 || held <= 16)) {
+            return p;
+        }
+    } else if (size > MID_MAX_BYTES) {
+        void *resized = large_resize(thread_heap_get(), p, size);
+        if (resized != NULL) {
+            return resized;
+        }
+    }
+    return reallocate_by_copy(p, held, size);
+}
+
+size_t request_good_size(size_t size) {
+    if (size <= MID_MAX_BYTES) {
+        return size_classes[size_class_of(size)].bytes;
+    }
+    return size > REQUEST_MAX_BYTES ? 0 : round_up(size, OS_PAGE_BYTES);
+}

@@ -1,0 +1,286 @@
+#include "arena/arena.h"
+#include "heap/heap.h"
+#include "os/report.h"
+
+/* Partly-used slabs looked at for the fullest. */
+#define CHOICES 8
+/* Abandoned heaps asked for a slab before the arena is. */
+#define ABANDONED_ASKED 8
+
+static uint8_t state_of(const struct slab *slab) {
+    /* relaxed: under the owner's lock, or a first look that is verified */
+    return atomic_load_explicit(&slab->state, memory_order_relaxed);
+}
+
+/* ---- The list of partly-used slabs; the heap's lock is held ---------------------------------- */
+
+/* relaxed everywhere: written under the lock; the owner looks at it without, only to see whether the
+ * lock is worth taking */
+static struct slab *list_first(struct heap *heap, unsigned size_class) {
+    return atomic_load_explicit(&heap->bins[size_class].partial, memory_order_relaxed);
+}
+
+static void list_set_first(struct heap *heap, unsigned size_class, struct slab *slab) {
+    atomic_store_explicit(&heap->bins[size_class].partial, slab, memory_order_relaxed);
+}
+
+static void list_add(struct heap *heap, struct slab *slab) {
+    struct slab *first = list_first(heap, slab->size_class);
+    slab->previous = NULL;
+    slab->next = first;
+    if (first != NULL) {
+        first->previous = slab;
+    }
+    list_set_first(heap, slab->size_class, slab);
+    /* relaxed: under the lock; a thread outside only compares */
+    atomic_store_explicit(&slab->state, SLAB_PARTIAL, memory_order_relaxed);
+}
+
+static void list_remove(struct heap *heap, struct slab *slab) {
+    if (slab->previous != NULL) {
+        slab->previous->next = slab->next;
+    } else {
+        list_set_first(heap, slab->size_class, slab->next);
+    }
+    if (slab->next != NULL) {
+        slab->next->previous = slab->previous;
+    }
+    slab->next = slab->previous = NULL;
+}
+
+/* Fullest first, among the first few, so that sparse slabs drain. */
+static struct slab *list_choose(struct heap *heap, unsigned size_class) {
+    struct slab *best = list_first(heap, size_class);
+    struct slab *slab = best;
+    for (int i = 0; i < CHOICES && slab != NULL; i++, slab = slab->next) {
+        if (slab_free_words(slab) < slab_free_words(best)) {
+            best = slab;
+        }
+    }
+    return best;
+}
+
+static void drain_inbox(struct heap *heap) {
+    /* acquire pairs with the release in push: the pusher's writes to slab->next */
+    struct slab *slab = atomic_exchange_explicit(&heap->inbox, NULL, memory_order_acquire);
+    while (slab != NULL) {
+        struct slab *next = slab->next;
+        list_add(heap, slab);
+        slab = next;
+    }
+}
+
+/* ---- Releasing -------------------------------------------------------------------------------- */
+
+/* The slab is in no list and nobody else can reach it any more but by misuse. */
+static void give_back(struct heap *self, struct slab *slab) {
+    const struct size_class *c = &size_classes[slab->size_class];
+    uintptr_t start = arena_address(slab);
+    for (unsigned w = 0; w < c->words; w++) {
+        /* relaxed: the arena's lock carries it to whoever takes the run next */
+        atomic_store_explicit(&slab->words[w], 0, memory_order_relaxed);
+    }
+    page_map_set(start, c->run_slabs, 0);
+    for (unsigned i = 1; i < c->run_slabs; i++) {
+        slab[i].head_back = 0;
+    }
+    if (self != NULL) {
+        count(&self->counters.slabs_released, 1);
+    }
+    arena_give(slab, c->words * sizeof(uint64_t) > SMALL_BITMAP_BYTES);
+}
+
+/* Unlinks the slab if it is free; the owner's lock is held. */
+static bool unlink_if_free(struct heap *owner, struct slab *slab) {
+    if (state_of(slab) != SLAB_PARTIAL || !slab_all_free(slab)) {
+        return false;
+    }
+    list_remove(owner, slab);
+    /* relaxed: under the lock, and arena_visit takes SLAB_INTERNAL as it finds it */
+    atomic_store_explicit(&slab->state, SLAB_INTERNAL, memory_order_relaxed);
+    return true;
+}
+
+void bin_release_if_free(struct heap *self, struct slab *slab) {
+    for (;;) {
+        /* relaxed: verified under the lock; the slab may have changed hands or been released since */
+        struct heap *owner = heap_by_id(atomic_load_explicit(&slab->owner, memory_order_relaxed));
+        if (owner == NULL) {
+            return;
+        }
+        lock_acquire(&owner->lock);
+        if (atomic_load_explicit(&slab->owner, memory_order_relaxed) != owner->id) {
+            lock_release(&owner->lock);
+            continue;
+        }
+        if (state_of(slab) == SLAB_QUEUED) {
+            drain_inbox(owner);
+        }
+        bool unlinked = unlink_if_free(owner, slab);
+        lock_release(&owner->lock);
+        if (unlinked) {
+            give_back(self, slab);
+        }
+        return;
+    }
+}
+
+void bin_sweep(struct heap *self, struct heap *heap) {
+    struct slab *released = NULL;
+    lock_acquire(&heap->lock);
+    drain_inbox(heap);
+    for (unsigned c = 0; c < SIZE_CLASSES; c++) {
+        struct slab *next;
+        for (struct slab *slab = list_first(heap, c); slab != NULL; slab = next) {
+            next = slab->next;
+            if (unlink_if_free(heap, slab)) {
+                slab->next = released;
+                released = slab;
+            }
+        }
+    }
+    lock_release(&heap->lock);
+    while (released != NULL) {
+        struct slab *next = released->next;
+        give_back(self, released);
+        released = next;
+    }
+}
+
+/* ---- Parking and queueing --------------------------------------------------------------------- */
+
+void bin_park(struct heap *heap, unsigned size_class) {
+    struct bin *bin = &heap->bins[size_class];
+    struct slab *slab = bin->current;
+    /* seq_cst, the store and the loads: pairs with slab_put and bin_queue, which write the summary and
+     * then read the state; one side sees the other */
+    atomic_exchange_explicit(&slab->state, SLAB_FULL, memory_order_seq_cst);
+    uint64_t free_words = atomic_load_explicit(&slab->summary[0], memory_order_seq_cst) |
+                          atomic_load_explicit(&slab->summary[1], memory_order_seq_cst);
+    uint8_t expected = SLAB_FULL;
+    if (free_words != 0 && atomic_compare_exchange_strong_explicit(&slab->state, &expected, SLAB_CURRENT,
+                                                                   memory_order_seq_cst, memory_order_seq_cst)) {
+        return; /* blocks came back just now: it stays the current one */
+    }
+    bin->current = NULL;
+}
+
+void bin_retire(struct heap *heap, unsigned size_class) {
+    struct bin *bin = &heap->bins[size_class];
+    struct slab *slab = bin->current;
+    if (slab == NULL) {
+        return;
+    }
+    bin->current = NULL;
+    slab_settle(slab, bin->pending);
+    lock_acquire(&heap->lock);
+    list_add(heap, slab);
+    lock_release(&heap->lock);
+    bin_release_if_free(heap, slab);
+}
+
+void bin_queue(struct heap *self, struct slab *slab) {
+    uint8_t expected = SLAB_FULL;
+    /* seq_cst: pairs with bin_park. Whoever wins owns the slab's list links until it is pushed. */
+    if (!atomic_compare_exchange_strong_explicit(&slab->state, &expected, SLAB_QUEUED, memory_order_seq_cst,
+                                                 memory_order_seq_cst)) {
+        return;
+    }
+    unsigned words = size_classes[slab->size_class].words;
+    /* relaxed: a slab that is neither current nor in a list keeps its owner */
+    struct heap *owner = heap_by_id(atomic_load_explicit(&slab->owner, memory_order_relaxed));
+    if (owner == self) {
+        lock_acquire(&owner->lock);
+        list_add(owner, slab);
+        lock_release(&owner->lock);
+    } else {
+        struct slab *head = atomic_load_explicit(&owner->inbox, memory_order_relaxed);
+        do {
+            slab->next = head;
+            /* release pairs with the acquire in drain_inbox */
+        } while (!atomic_compare_exchange_weak_explicit(&owner->inbox, &head, slab, memory_order_release,
+                                                        memory_order_relaxed));
+    }
+    /* The last block may have come back before the slab was in a list. relaxed: verified under the lock;
+     * from here on the slab may be released by anyone, so nothing but its atomics may be read */
+    if (atomic_load_explicit(&slab->full_words, memory_order_relaxed) == words) {
+        bin_release_if_free(self, slab);
+    }
+}
+
+/* ---- The next slab ---------------------------------------------------------------------------- */
+
+static void make_current(struct heap *heap, unsigned size_class, struct slab *slab) {
+    heap->bins[size_class].current = slab;
+    /* relaxed: it came out of a list under the lock */
+    atomic_store_explicit(&slab->state, SLAB_CURRENT, memory_order_relaxed);
+}
+
+struct adoption {
+    struct heap *heap;
+    unsigned size_class;
+};
+
+static bool adopt_from(struct heap *from, void *context) {
+    const struct adoption *adoption = context;
+    lock_acquire(&from->lock);
+    drain_inbox(from);
+    struct slab *slab = list_choose(from, adoption->size_class);
+    if (slab != NULL) {
+        list_remove(from, slab);
+        make_current(adoption->heap, adoption->size_class, slab);
+        /* relaxed: under the old owner's lock; a thread that read the old owner takes that lock and
+         * looks again */
+        atomic_store_explicit(&slab->owner, adoption->heap->id, memory_order_relaxed);
+        page_map_set(arena_address(slab), slab->run_slabs,
+                     page_word(adoption->heap->id, adoption->size_class * CLASS_SCALE));
+    }
+    lock_release(&from->lock);
+    return slab != NULL;
+}
+
+static bool fresh_slab(struct heap *heap, unsigned size_class) {
+    const struct size_class *c = &size_classes[size_class];
+    bool zero;
+    struct slab *slab = arena_take(c->run_slabs, 1, SLAB_INTERNAL, &zero);
+    if (slab == NULL) {
+        return false;
+    }
+    struct region *region = region_of((uintptr_t)slab);
+    size_t index = (size_t)(slab - region_slab(region, 0));
+    unsigned char *words = c->words * sizeof(uint64_t) <= SMALL_BITMAP_BYTES
+                               ? region->small_bitmaps + index * SMALL_BITMAP_BYTES
+                               : region->bitmaps + index * BITMAP_BYTES;
+    slab_init(slab, size_class, heap->id, (_Atomic uint64_t *)(void *)words);
+    page_map_set(region->base + (index << SLAB_SHIFT), c->run_slabs, page_word(heap->id, size_class * CLASS_SCALE));
+    heap->bins[size_class].current = slab;
+    heap->bins[size_class].pending[0] = heap->bins[size_class].pending[1] = 0;
+    count(&heap->counters.slabs_created, 1);
+    count(&heap->counters.refills_fresh, 1);
+    return true;
+}
+
+bool bin_next_slab(struct heap *heap, unsigned size_class) {
+    /* relaxed: an idle look; drain_inbox acquires */
+    if (list_first(heap, size_class) != NULL || atomic_load_explicit(&heap->inbox, memory_order_relaxed) != NULL) {
+        lock_acquire(&heap->lock);
+        drain_inbox(heap);
+        struct slab *slab = list_choose(heap, size_class);
+        if (slab != NULL) {
+            list_remove(heap, slab);
+            make_current(heap, size_class, slab);
+        }
+        lock_release(&heap->lock);
+        if (slab != NULL) {
+            count(&heap->counters.refills_partial, 1);
+            return true;
+        }
+    }
+    struct adoption adoption = {heap, size_class};
+    if (heap_visit_abandoned(adopt_from, &adoption, ABANDONED_ASKED)) {
+        count(&heap->counters.slabs_adopted, 1);
+        count(&heap->counters.refills_adopted, 1);
+        return true;
+    }
+    return fresh_slab(heap, size_class);
+}

@@ -1,0 +1,152 @@
+/* A heap: what one thread allocates from.
+ *
+ * Magazines in front, slabs of its own behind them, an inbox for what other threads return. Promises
+ * that the magazines, the bins and the remote buffer are touched by the owning thread alone, and that
+ * a heap is never unmapped: when its thread ends it waits, slabs and all, for the next thread.
+ * Relies on slab and arena.
+ */
+#ifndef HAKMEM_HEAP_HEAP_H
+#define HAKMEM_HEAP_HEAP_H
+
+#include "arena/page_map.h"
+#include "os/lock.h"
+#include "slab/slab.h"
+
+#include <stdatomic.h>
+
+/* A stack of free blocks of one size class, in an array that grows on demand. All zero, it is both
+ * empty and full. Its size is the scale of class offsets in page-map words. */
+struct magazine {
+    void **top;  /* above the newest block */
+    void **base; /* the oldest */
+    void **end;  /* capacity */
+    uint32_t refills; /* since the array last grew */
+    uint32_t unused;
+};
+_Static_assert(sizeof(struct magazine) == CLASS_SCALE, "class offsets in page-map words are scaled by this");
+
+/* Where a magazine is refilled from. */
+struct bin {
+    struct slab *current;
+    struct slab *_Atomic partial; /* doubly linked; written under the heap's lock */
+    uint64_t pending[2];   /* words of the current slab taken over from its summary */
+};
+
+/* relaxed loads and stores by the owner, relaxed loads by readers */
+struct counters {
+    _Atomic uint64_t refills, refilled_blocks;
+    _Atomic uint64_t refills_current, refills_partial, refills_adopted, refills_fresh;
+    _Atomic uint64_t flushes, flushed_blocks;
+    _Atomic uint64_t remote_frees, remote_flushes;
+    _Atomic uint64_t slabs_created, slabs_released, slabs_adopted;
+    _Atomic uint64_t large_allocs, large_frees, huge_allocs, huge_frees, huge_remaps;
+    _Atomic uint64_t magazine_growths;
+};
+
+static inline void count(_Atomic uint64_t *counter, uint64_t n) {
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n, memory_order_relaxed);
+}
+
+#define REMOTE_BLOCKS 128
+/* A buffer that pins more than this is flushed before it is full. */
+#define REMOTE_BYTES_MAX ((size_t)256 << 10)
+
+/* A shared heap serves threads that have none, under a lock. */
+enum heap_state { HEAP_ACTIVE, HEAP_ABANDONED, HEAP_SHARED };
+
+struct heap {
+    struct magazine magazines[SIZE_CLASSES_MAX]; /* first: a class offset is an offset into the heap */
+    uint32_t tag;                                /* page_word(id, 0); 0 in the heap of no thread */
+    uint32_t id;
+    void **slots_free, **slots_end; /* room for magazine arrays behind the heap */
+    /* relaxed: the owner's alone; others read them for statistics */
+    _Atomic uint32_t remote_count;
+    _Atomic size_t remote_bytes;
+    struct bin bins[SIZE_CLASSES_MAX];
+    void *remote[REMOTE_BLOCKS];
+    struct counters counters;
+
+    /* What other threads touch stands on lines of its own. */
+    _Alignas(CACHE_LINE_BYTES) struct slab *_Atomic inbox; /* slabs that have free blocks again */
+    struct lock lock;             /* the lists of partly-used slabs, and who owns the slabs in them */
+    _Atomic uint32_t state;       /* enum heap_state */
+    struct heap *next_abandoned;  /* under the registry's lock */
+};
+
+/* A heap with the room for its magazines' arrays. */
+#define HEAP_BYTES (3 * SLAB_BYTES)
+
+static inline unsigned magazine_class(const struct heap *heap, const struct magazine *magazine) {
+    return (unsigned)(magazine - heap->magazines);
+}
+
+/* A guess: the owner may be pushing and popping meanwhile. Its fields are plain words, written whole. */
+static inline __attribute__((no_sanitize("thread"))) size_t
+magazine_count_from_outside(const struct magazine *m) {
+    void **top = *(void **const volatile *)&m->top;
+    void **base = *(void **const volatile *)&m->base;
+    size_t n = (size_t)(top - base);
+    return n < UINT16_MAX ? n : 0; /* the array was being exchanged */
+}
+
+static inline size_t magazine_count(const struct magazine *m) {
+    return (size_t)(m->top - m->base);
+}
+
+/* ---- magazine.c: both directions between a magazine and the slabs ---------------------------- */
+
+/* Fills the empty magazine and takes one block off it; NULL if there is no memory. */
+void *heap_refill(struct heap *heap, unsigned size_class);
+/* Makes room in the full magazine by growing it or by returning the oldest half. */
+void heap_make_room(struct heap *heap, unsigned size_class);
+/* Returns the whole magazine to its slabs; gives the number of blocks. */
+size_t heap_flush_magazine(struct heap *heap, unsigned size_class);
+
+/* ---- flush.c: blocks back to their slabs, from any thread ------------------------------------ */
+
+/* `heap` is the caller's own, or NULL. */
+void heap_return_blocks(struct heap *heap, void *const *blocks, size_t count);
+/* Puts the block of another heap into the remote buffer. */
+void heap_free_remote(struct heap *heap, void *block, unsigned size_class);
+void heap_flush_remote(struct heap *heap);
+/* Everything the thread holds back: magazines and remote buffer. */
+size_t heap_flush_all(struct heap *heap);
+/* Aborts unless `block` is the start of a block that was handed out. */
+void heap_check_block(const void *block);
+
+/* ---- bins.c: which slab a heap takes blocks from --------------------------------------------- */
+
+/* Makes a slab with free blocks the current one: from the inbox, the partly-used ones, an abandoned
+ * heap, or the arena. False if there is no memory. */
+bool bin_next_slab(struct heap *heap, unsigned size_class);
+/* Parks the current slab, which has nothing left as far as its owner knows. */
+void bin_park(struct heap *heap, unsigned size_class);
+/* Puts the current slab among the partly-used ones or releases it. */
+void bin_retire(struct heap *heap, unsigned size_class);
+/* The slab has free blocks again: sees that its owner learns of it. */
+void bin_queue(struct heap *self, struct slab *slab);
+/* Releases the slab if it is parked and wholly free. */
+void bin_release_if_free(struct heap *self, struct slab *slab);
+/* Releases what is wholly free in the heap's lists, its inbox included. */
+void bin_sweep(struct heap *self, struct heap *heap);
+
+/* ---- registry.c: all heaps ------------------------------------------------------------------- */
+
+/* An abandoned heap or a new one; NULL if there is no memory or no id. */
+struct heap *heap_acquire(void);
+/* Its thread ends: flushes it and leaves it for the next. */
+void heap_abandon(struct heap *heap);
+/* Puts its current slabs among the partly-used ones, or releases them. */
+void heap_retire_slabs(struct heap *heap);
+/* The same for every abandoned heap. */
+void heap_retire_abandoned(void);
+struct heap *heap_by_id(uint32_t id); /* NULL if there never was one */
+uint32_t heap_id_limit(void);         /* ids 1..limit-1 may exist */
+/* Tries `visit` on abandoned heaps until it returns true. */
+bool heap_visit_abandoned(bool (*visit)(struct heap *heap, void *context), void *context, unsigned most);
+
+void heap_lock_for_fork(void);
+/* In the child, every heap but `mine` has lost its thread. */
+void heap_unlock_after_fork(bool child, struct heap *mine);
+
+#endif

@@ -1,0 +1,162 @@
+#include "heap/large.h"
+
+#include "arena/arena.h"
+#include "os/os.h"
+#include "os/report.h"
+
+#include <string.h>
+
+static struct slab *header_of(const void *p) {
+    const struct region *region = region_of((uintptr_t)p);
+    return region_slab(region, region_slab_index(region, (uintptr_t)p));
+}
+
+static bool is_huge(const struct slab *slab) {
+    return slab->run_slabs == 0;
+}
+
+static size_t span_of(const struct slab *slab) {
+    /* relaxed: only the block's owner changes it */
+    return atomic_load_explicit(&slab->span_bytes, memory_order_relaxed);
+}
+
+static void set_span(struct slab *slab, size_t bytes) {
+    atomic_store_explicit(&slab->span_bytes, bytes, memory_order_relaxed); /* as above */
+}
+
+static void count_event(struct heap *heap, bool huge, bool allocation) {
+    if (heap != NULL) {
+        struct counters *c = &heap->counters;
+        count(huge ? (allocation ? &c->huge_allocs : &c->huge_frees)
+                   : (allocation ? &c->large_allocs : &c->large_frees),
+              1);
+    }
+}
+
+void *large_allocate(struct heap *heap, size_t size, size_t alignment, bool *zero) {
+    size_t span = round_up(max_size(size, 1), OS_PAGE_BYTES);
+    bool huge = span > LARGE_MAX_BYTES || alignment > SUPERSLAB_BYTES;
+    struct slab *slab;
+    if (huge) {
+        slab = arena_take_huge(span, alignment, zero);
+    } else {
+        unsigned slabs = (unsigned)(round_up(span, SLAB_BYTES) >> SLAB_SHIFT);
+        unsigned alignment_slabs = (unsigned)max_size(alignment >> SLAB_SHIFT, 1);
+        slab = arena_take(slabs, alignment_slabs, SLAB_LARGE, zero);
+    }
+    if (slab == NULL) {
+        return NULL;
+    }
+    uintptr_t address = arena_address(slab);
+    set_span(slab, span);
+    page_map_set(address, 1, page_word(huge ? PAGE_OWNER_HUGE : PAGE_OWNER_LARGE, 0));
+    count_event(heap, huge, true);
+    return (void *)address; // NOLINT(performance-no-int-to-ptr)
+}
+
+static const char *lane_of(const struct slab *slab) {
+    return is_huge(slab) ? "huge" : "large";
+}
+
+static struct slab *require_start(const char *kind, const void *p) {
+    struct slab *slab = header_of(p);
+    if (UNLIKELY(((uintptr_t)p & (SLAB_BYTES - 1)) != 0)) {
+        report_misuse(kind, p, lane_of(slab), 0, round_down((uintptr_t)p, SLAB_BYTES));
+    }
+    return slab;
+}
+
+void large_free(struct heap *heap, void *p) {
+    struct slab *slab = require_start("invalid free (not the start of a block)", p);
+    bool huge = is_huge(slab);
+    uint8_t expected = SLAB_LARGE;
+    /* relaxed: the winner of two frees of the same block goes on, the other is misuse */
+    if (UNLIKELY(!atomic_compare_exchange_strong_explicit(&slab->state, &expected, SLAB_INTERNAL,
+                                                          memory_order_relaxed, memory_order_relaxed))) {
+        report_misuse("double free", p, lane_of(slab), 0, (uintptr_t)p);
+    }
+    page_map_set((uintptr_t)p, 1, 0);
+    count_event(heap, huge, false);
+    if (huge) {
+        arena_give_huge(slab, true);
+    } else {
+        arena_give(slab, false);
+    }
+}
+
+size_t large_usable_size(const void *p) {
+    return span_of(require_start("invalid usable size (not the start of a block)", p));
+}
+
+/* A huge block that cannot grow where it stands: its pages move to a larger run. */
+static void *move_huge(struct heap *heap, struct slab *slab, void *p, size_t span) {
+    bool zero;
+    struct slab *target = arena_take_huge(span, SUPERSLAB_BYTES, &zero);
+    if (target == NULL) {
+        return NULL;
+    }
+    uintptr_t address = arena_address(target);
+    void *moved = (void *)address; // NOLINT(performance-no-int-to-ptr)
+    /* The whole run and not just the span: what is left behind must read as zero throughout. */
+    bool by_pages = os_move_pages(p, moved, arena_run_slabs(slab) << SLAB_SHIFT);
+    if (by_pages) {
+        target->moved = true;
+        if (heap != NULL) {
+            count(&heap->counters.huge_remaps, 1);
+        }
+    } else {
+        report_fallback(FALLBACK_MOVE_BY_COPY, span_of(slab));
+        memcpy(moved, p, span_of(slab));
+    }
+    set_span(target, span);
+    page_map_set(address, 1, page_word(PAGE_OWNER_HUGE, 0));
+    page_map_set((uintptr_t)p, 1, 0);
+    arena_give_huge(slab, !by_pages);
+    return moved;
+}
+
+void *large_resize(struct heap *heap, void *p, size_t size) {
+    struct slab *slab = require_start("invalid realloc (not the start of a block)", p);
+    size_t span = round_up(size, OS_PAGE_BYTES);
+    if (!is_huge(slab)) {
+        if (span > LARGE_MAX_BYTES) {
+            return NULL;
+        }
+        unsigned slabs = (unsigned)(round_up(span, SLAB_BYTES) >> SLAB_SHIFT);
+        if (slabs != slab->run_slabs && !arena_resize(slab, slabs)) {
+            return NULL;
+        }
+        set_span(slab, span);
+        return p;
+    }
+    if (span <= LARGE_MAX_BYTES) {
+        return NULL; /* a block of the large lane again */
+    }
+    if (arena_resize_huge(slab, span)) {
+        return p;
+    }
+    return move_huge(heap, slab, p, span);
+}
+
+COLD void large_report_stray(const char *action, const void *p) {
+    const struct region *region = region_of((uintptr_t)p);
+    size_t index = region_slab_index(region, (uintptr_t)p);
+    char kind[96];
+    const struct slab *slab = region_slab(region, index);
+    /* relaxed throughout: the program is about to end; a guess at what it did is all that is wanted */
+    bool was_block = ((uintptr_t)p & (SLAB_BYTES - 1)) == 0 &&
+                     atomic_load_explicit(&slab->state, memory_order_relaxed) == SLAB_FREE && span_of(slab) != 0;
+    strcpy(kind, action);
+    for (size_t back = 0; back <= index; back++) {
+        const struct slab *head = region_slab(region, index - back);
+        if (atomic_load_explicit(&head->state, memory_order_relaxed) == SLAB_LARGE && arena_run_slabs(head) > back) {
+            strcat(kind, " (not the start of a block)");
+            report_misuse(kind, p, lane_of(head), 0, arena_address(head));
+        }
+    }
+    if (was_block && strncmp(action, "invalid free", 12) == 0) {
+        report_misuse("double free (its slab is no longer in use)", p, "unknown", 0, (uintptr_t)p);
+    }
+    strcat(kind, " (its slab is not in use)");
+    report_misuse(kind, p, "unknown", 0, round_down((uintptr_t)p, SLAB_BYTES));
+}

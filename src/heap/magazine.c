@@ -1,0 +1,112 @@
+#include "arena/arena.h"
+#include "heap/heap.h"
+#include "os/report.h"
+
+#define FIRST_CAPACITY 16
+#define GROWTH_FACTOR 4
+/* A magazine grows when it has run empty or full so often. */
+#define USES_BEFORE_GROWTH 3
+
+static size_t capacity_of(const struct magazine *m) {
+    return (size_t)(m->end - m->base);
+}
+
+/* A larger array for the magazine; the old one stays unused, a third of the room at most. */
+static bool grow(struct heap *heap, struct magazine *m, unsigned size_class) {
+    size_t most = size_classes[size_class].magazine_blocks;
+    size_t had = capacity_of(m);
+    if (had >= most) {
+        return false;
+    }
+    size_t capacity = min_size(had == 0 ? FIRST_CAPACITY : had * GROWTH_FACTOR, most);
+    if ((size_t)(heap->slots_end - heap->slots_free) < capacity) {
+        report_fallback(FALLBACK_MAGAZINE_FULL_SIZE, size_classes[size_class].bytes);
+        return false;
+    }
+    size_t held = magazine_count(m);
+    void **array = heap->slots_free;
+    heap->slots_free += capacity;
+    for (size_t i = 0; i < held; i++) {
+        array[i] = m->base[i];
+    }
+    m->base = array;
+    m->top = array + held;
+    m->end = array + capacity;
+    m->refills = 0;
+    count(&heap->counters.magazine_growths, 1);
+    return true;
+}
+
+static bool grow_if_busy(struct heap *heap, struct magazine *m, unsigned size_class) {
+    if (m->base == NULL || ++m->refills > USES_BEFORE_GROWTH) {
+        m->refills = 0;
+        return grow(heap, m, size_class);
+    }
+    return false;
+}
+
+NOINLINE void *heap_refill(struct heap *heap, unsigned size_class) {
+    struct magazine *m = &heap->magazines[size_class];
+    struct bin *bin = &heap->bins[size_class];
+    grow_if_busy(heap, m, size_class);
+    void *single[1];
+    void **out = m->base;
+    size_t want = (capacity_of(m) + 1) / 2;
+    if (want == 0) { /* no room for a magazine at all */
+        out = single;
+        want = 1;
+    }
+    size_t n = 0;
+    for (;;) {
+        if (bin->current != NULL) {
+            n = slab_take(bin->current, arena_address(bin->current), bin->pending, out, want);
+            if (n > 0) {
+                break;
+            }
+            bin_park(heap, size_class);
+            if (bin->current != NULL) {
+                continue;
+            }
+        }
+        if (!bin_next_slab(heap, size_class)) {
+            return NULL;
+        }
+    }
+    count(&heap->counters.refills, 1);
+    count(&heap->counters.refilled_blocks, n);
+    if (out == m->base) {
+        m->top = m->base + (n - 1);
+    }
+    return out[n - 1];
+}
+
+NOINLINE void heap_make_room(struct heap *heap, unsigned size_class) {
+    struct magazine *m = &heap->magazines[size_class];
+    if (grow_if_busy(heap, m, size_class) && m->top != m->end) {
+        return;
+    }
+    size_t held = magazine_count(m);
+    size_t oldest = (held + 1) / 2;
+    if (oldest == 0) {
+        return; /* no array: the caller returns the block itself */
+    }
+    count(&heap->counters.flushes, 1);
+    count(&heap->counters.flushed_blocks, oldest);
+    heap_return_blocks(heap, m->base, oldest);
+    for (size_t i = oldest; i < held; i++) {
+        m->base[i - oldest] = m->base[i];
+    }
+    m->top = m->base + (held - oldest);
+}
+
+size_t heap_flush_magazine(struct heap *heap, unsigned size_class) {
+    struct magazine *m = &heap->magazines[size_class];
+    size_t held = magazine_count(m);
+    if (held > 0) {
+        count(&heap->counters.flushes, 1);
+        count(&heap->counters.flushed_blocks, held);
+        m->top = m->base;
+        heap_return_blocks(heap, m->base, held);
+    }
+    return held;
+}

@@ -1,0 +1,158 @@
+#include "arena/arena.h"
+#include "heap/heap.h"
+#include "os/report.h"
+
+#include <limits.h>
+#include <string.h>
+
+/* Ids fit the owner field of a page-map word, less the values that name lanes. */
+#define HEAP_IDS 65536
+
+/* So many abandoned heaps keep their current slabs: programs that start thread after thread would
+ * otherwise make and release a slab for each class each time. */
+#define WARM_HEAPS 4
+
+static struct lock lock; /* protects the list of abandoned heaps and the making of ids */
+static struct heap *abandoned;
+/* relaxed look, written under the lock: saves taking it where nothing is to be had */
+static _Atomic uint32_t abandoned_count;
+/* release store under the lock pairs with the acquire loads in heap_by_id and heap_id_limit */
+static _Atomic uint32_t id_limit = 1;
+static struct heap *_Atomic table[HEAP_IDS];
+
+struct heap *heap_by_id(uint32_t id) {
+    return id < HEAP_IDS ? atomic_load_explicit(&table[id], memory_order_acquire) : NULL;
+}
+
+uint32_t heap_id_limit(void) {
+    return atomic_load_explicit(&id_limit, memory_order_acquire);
+}
+
+static void abandoned_push(struct heap *heap) {
+    atomic_store_explicit(&heap->state, HEAP_ABANDONED, memory_order_relaxed);
+    heap->next_abandoned = abandoned;
+    abandoned = heap;
+    atomic_store_explicit(&abandoned_count, atomic_load_explicit(&abandoned_count, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+}
+
+static struct heap *abandoned_pop(void) {
+    struct heap *heap = abandoned;
+    if (heap != NULL) {
+        abandoned = heap->next_abandoned;
+        heap->next_abandoned = NULL;
+        atomic_store_explicit(&abandoned_count, atomic_load_explicit(&abandoned_count, memory_order_relaxed) - 1,
+                              memory_order_relaxed);
+        atomic_store_explicit(&heap->state, HEAP_ACTIVE, memory_order_relaxed);
+    }
+    return heap;
+}
+
+static struct heap *make(uint32_t id) {
+    bool zero;
+    struct slab *run = arena_take(HEAP_BYTES / SLAB_BYTES, 1, SLAB_INTERNAL, &zero);
+    if (run == NULL) {
+        return NULL;
+    }
+    struct heap *heap = (struct heap *)arena_address(run); // NOLINT(performance-no-int-to-ptr)
+    if (!zero) {
+        memset(heap, 0, sizeof *heap);
+    }
+    heap->id = id;
+    heap->tag = page_word(id, 0);
+    heap->slots_free = (void **)(void *)(heap + 1);
+    heap->slots_end = (void **)(void *)((char *)heap + HEAP_BYTES);
+    return heap;
+}
+
+struct heap *heap_acquire(void) {
+    lock_acquire(&lock);
+    struct heap *heap = abandoned_pop();
+    uint32_t id = atomic_load_explicit(&id_limit, memory_order_relaxed);
+    if (heap == NULL && id < HEAP_IDS) {
+        heap = make(id);
+        if (heap != NULL) {
+            atomic_store_explicit(&table[id], heap, memory_order_release);
+            atomic_store_explicit(&id_limit, id + 1, memory_order_release);
+        }
+    }
+    lock_release(&lock);
+    if (heap == NULL) {
+        report_fallback(FALLBACK_NO_HEAP, HEAP_BYTES);
+    }
+    return heap;
+}
+
+void heap_abandon(struct heap *heap) {
+    heap_flush_all(heap);
+    /* relaxed: one warm heap more or less */
+    if (atomic_load_explicit(&abandoned_count, memory_order_relaxed) >= WARM_HEAPS) {
+        heap_retire_slabs(heap);
+    }
+    lock_acquire(&lock);
+    abandoned_push(heap);
+    lock_release(&lock);
+}
+
+void heap_retire_slabs(struct heap *heap) {
+    for (unsigned c = 0; c < SIZE_CLASSES; c++) {
+        bin_retire(heap, c);
+    }
+}
+
+static bool cool_down(struct heap *heap, void *context) {
+    (void)context;
+    heap_retire_slabs(heap);
+    return false;
+}
+
+void heap_retire_abandoned(void) {
+    heap_visit_abandoned(cool_down, NULL, UINT_MAX);
+}
+
+bool heap_visit_abandoned(bool (*visit)(struct heap *heap, void *context), void *context, unsigned most) {
+    /* relaxed: missing one that is just being abandoned costs a fresh slab, no more */
+    if (atomic_load_explicit(&abandoned_count, memory_order_relaxed) == 0) {
+        return false;
+    }
+    bool done = false;
+    lock_acquire(&lock);
+    for (struct heap *heap = abandoned; heap != NULL && !done && most > 0; heap = heap->next_abandoned, most--) {
+        done = visit(heap, context);
+    }
+    lock_release(&lock);
+    return done;
+}
+
+void heap_lock_for_fork(void) {
+    lock_acquire(&lock);
+    for (uint32_t id = 1; id < heap_id_limit(); id++) {
+        lock_acquire(&heap_by_id(id)->lock);
+    }
+}
+
+void heap_unlock_after_fork(bool child, struct heap *mine) {
+    for (uint32_t id = 1; id < heap_id_limit(); id++) {
+        struct heap *heap = heap_by_id(id);
+        if (!child) {
+            lock_release(&heap->lock);
+            continue;
+        }
+        lock_reset(&heap->lock);
+        if (heap != mine && atomic_load_explicit(&heap->state, memory_order_relaxed) == HEAP_ACTIVE) {
+            /* Its thread may have been anywhere, in the middle of a flush too: what it held in its
+             * magazines might be free already and is given up. Its slabs serve the next thread. */
+            for (unsigned c = 0; c < SIZE_CLASSES; c++) {
+                heap->magazines[c].top = heap->magazines[c].base;
+            }
+            heap->remote_count = 0;
+            heap->remote_bytes = 0;
+            abandoned_push(heap);
+        }
+    }
+    if (child) {
+        lock_reset(&lock);
+    } else {
+        lock_release(&lock);
+    }
+}

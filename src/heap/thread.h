@@ -1,0 +1,33 @@
+/* Threads and their heaps; the start of the library and fork.
+ *
+ * Promises that a thread gets its heap on its first allocation and loses it when it ends, that memory
+ * can be allocated and freed before the first and after the last of these, and that a forked child
+ * can do both at once. Relies on pthread keys (which do not allocate for the first 32) and atfork.
+ */
+#ifndef HAKMEM_HEAP_THREAD_H
+#define HAKMEM_HEAP_THREAD_H
+
+#include "heap/heap.h"
+
+/* The heap of no thread: all zero, so that its magazines are empty and full and its tag is nobody's. */
+extern INTERNAL struct heap heap_of_no_thread;
+extern INTERNAL _Thread_local __attribute__((tls_model("initial-exec"))) struct heap *thread_heap;
+
+/* The calling thread's heap, made now if need be; NULL if it can have none (any more). Starts the
+ * library on the very first call. */
+struct heap *thread_heap_make(void);
+static inline struct heap *thread_heap_get(void) {
+    struct heap *heap = thread_heap;
+    return LIKELY(heap != &heap_of_no_thread) ? heap : thread_heap_make();
+}
+
+/* The heap that serves threads without one, locked; NULL if there is no memory. */
+struct heap *shared_heap_lock(void);
+void shared_heap_unlock(void);
+
+/* Sets the library up if nothing has yet. */
+void runtime_start(void);
+/* True if HAKMEM_FORCE_LIBC_ALLOC is in force (starts the library). */
+bool runtime_libc_forced(void);
+
+#endif

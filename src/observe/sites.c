@@ -1,0 +1,132 @@
+/* Call sites: exact figures for blocks that were allocated with a site.
+ *
+ * Promises that each figure is exact once the threads that change it are quiet, and that neither
+ * allocation nor freeing takes a lock. Relies on a table of fixed size in the library's zero pages,
+ * of which only the lines in use are ever touched.
+ */
+#include "base/bits.h"
+#include "hakmem.h"
+#include "os/report.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+
+#define SITES 16384
+/* Places tried before the table counts as full. */
+#define PROBES_MAX 64
+
+struct site {
+    _Atomic hak_site_t key; /* 0: unused; set once, release pairs with the acquire in find */
+    _Atomic uint64_t used;  /* whether anything was counted: the unknown site has key 0 */
+    /* relaxed: sums, each of which stands alone */
+    _Atomic uint64_t live_blocks, live_bytes, total_blocks, total_bytes, peak_bytes;
+};
+
+static struct site sites[SITES];
+static struct site unknown; /* site 0, and every site for which there was no room */
+
+static size_t hash(hak_site_t key) {
+    return (size_t)((key * 0x9E3779B97F4A7C15u) >> 40) % SITES;
+}
+
+static struct site *find(hak_site_t key, bool make) {
+    if (key == 0) {
+        return &unknown;
+    }
+    for (size_t i = 0, at = hash(key); i < PROBES_MAX; i++, at = (at + 1) % SITES) {
+        struct site *site = &sites[at];
+        hak_site_t found = atomic_load_explicit(&site->key, memory_order_acquire);
+        if (found == 0 && make) {
+            /* acq_rel: pairs with the load above in other threads */
+            if (atomic_compare_exchange_strong_explicit(&site->key, &found, key, memory_order_acq_rel,
+                                                        memory_order_acquire)) {
+                return site;
+            }
+        }
+        if (found == key) {
+            return site;
+        }
+        if (found == 0) {
+            return NULL;
+        }
+    }
+    return NULL;
+}
+
+static struct site *find_to_count(hak_site_t key) {
+    struct site *site = find(key, true);
+    if (site == NULL) {
+        report_fallback(FALLBACK_SITE_TABLE_FULL, 0);
+        site = &unknown;
+    }
+    return site;
+}
+
+static uint64_t add(_Atomic uint64_t *figure, uint64_t n) {
+    return atomic_fetch_add_explicit(figure, n, memory_order_relaxed) + n;
+}
+
+void *hak_alloc_at(size_t size, hak_site_t key) {
+    void *p = hak_malloc(size);
+    if (p == NULL) {
+        return NULL;
+    }
+    struct site *site = find_to_count(key);
+    add(&site->used, 1);
+    add(&site->live_blocks, 1);
+    add(&site->total_blocks, 1);
+    add(&site->total_bytes, size);
+    uint64_t live = add(&site->live_bytes, size);
+    uint64_t peak = atomic_load_explicit(&site->peak_bytes, memory_order_relaxed);
+    while (live > peak && !atomic_compare_exchange_weak_explicit(&site->peak_bytes, &peak, live,
+                                                                 memory_order_relaxed, memory_order_relaxed)) {
+    }
+    return p;
+}
+
+void hak_free_at(void *p, size_t size, hak_site_t key) {
+    if (p == NULL) {
+        return;
+    }
+    struct site *site = find_to_count(key);
+    atomic_fetch_sub_explicit(&site->live_blocks, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&site->live_bytes, size, memory_order_relaxed);
+    hak_free(p);
+}
+
+static void read_site(struct site *site, hak_site_stats_t *out) {
+    out->site = atomic_load_explicit(&site->key, memory_order_relaxed);
+    out->live_blocks = atomic_load_explicit(&site->live_blocks, memory_order_relaxed);
+    out->live_bytes = atomic_load_explicit(&site->live_bytes, memory_order_relaxed);
+    out->total_blocks = atomic_load_explicit(&site->total_blocks, memory_order_relaxed);
+    out->total_bytes = atomic_load_explicit(&site->total_bytes, memory_order_relaxed);
+    out->peak_bytes = atomic_load_explicit(&site->peak_bytes, memory_order_relaxed);
+}
+
+static bool is_used(struct site *site) {
+    return atomic_load_explicit(&site->used, memory_order_relaxed) != 0;
+}
+
+int hak_site_get(hak_site_t key, hak_site_stats_t *out) {
+    struct site *site = find(key, false);
+    if (site == NULL || !is_used(site)) {
+        errno = ENOENT;
+        return -1;
+    }
+    read_site(site, out);
+    return 0;
+}
+
+size_t hak_site_list(hak_site_stats_t *out, size_t capacity) {
+    size_t n = 0;
+    for (size_t i = 0; i <= SITES; i++) {
+        struct site *site = i == 0 ? &unknown : &sites[i - 1];
+        if (is_used(site)) {
+            if (n < capacity) {
+                read_site(site, &out[n]);
+            }
+            n++;
+        }
+    }
+    return n;
+}

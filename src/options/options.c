@@ -1,0 +1,238 @@
+#include "options/options.h"
+
+#include "base/bits.h"
+#include "base/text.h"
+#include "hakmem.h"
+#include "os/lock.h"
+#include "os/os.h"
+#include "os/report.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+
+/* Weak, so that a program's own definition wins and none is needed. */
+__attribute__((weak, visibility("default"))) const char *hakmem_conf = NULL;
+
+enum type { TYPE_BOOL, TYPE_SIZE, TYPE_INT, TYPE_STRING };
+
+enum source { SOURCE_DEFAULT, SOURCE_CONF, SOURCE_ENVIRONMENT, SOURCE_API };
+
+static const char type_names[][8] = {"bool", "size", "int", "string"};
+static const char source_names[][12] = {"default", "hakmem_conf", "environment", "api"};
+
+struct definition {
+    const char *name;
+    const char *environment;
+    const char *fallback;
+    const char *description;
+    uint64_t most;
+    enum type type;
+    bool only_at_start;
+};
+
+static const struct definition definitions[OPTION_COUNT] = {
+    [OPTION_STATS] = {"stats", "HAKMEM_STATS", "0", "print a screen of statistics at exit", 1, TYPE_BOOL, false},
+    [OPTION_STATS_FILE] = {"stats_file", "HAKMEM_STATS_FILE", "",
+                           "write the statistics at exit to this file (%p: process id) instead of stderr", 0,
+                           TYPE_STRING, false},
+    [OPTION_WRAP_DIAG] = {"wrap_diag", "HAKMEM_WRAP_DIAG", "0", "log each fall-back with its reason to stderr", 1,
+                          TYPE_BOOL, false},
+    [OPTION_FORCE_LIBC_ALLOC] = {"force_libc_alloc", "HAKMEM_FORCE_LIBC_ALLOC", "0",
+                                 "hand every request to libc's allocator", 1, TYPE_BOOL, true},
+    [OPTION_RETAIN_MIN] = {"retain_min", "HAKMEM_RETAIN_MIN", "4M",
+                           "free memory that may stay resident in any case", UINT64_MAX >> 1, TYPE_SIZE, false},
+    [OPTION_RETAIN_PERCENT] = {"retain_percent", "HAKMEM_RETAIN_PERCENT", "12",
+                               "free memory that may stay resident, in percent of the memory in use", 1000, TYPE_INT,
+                               false},
+    [OPTION_MAGAZINE_BYTES] = {"magazine_bytes", "HAKMEM_MAGAZINE_BYTES", "256K",
+                               "most bytes of free blocks that one magazine of a thread may hold", 64 << 20,
+                               TYPE_SIZE, true},
+};
+
+static struct lock lock; /* protects what follows, except as the accessors say */
+static char stats_file[OPTION_TEXT_BYTES];
+static enum source sources[OPTION_COUNT];
+/* relaxed everywhere: each value stands alone */
+static _Atomic uint64_t values[OPTION_COUNT];
+
+static char *text_of(enum option option) {
+    return option == OPTION_STATS_FILE ? stats_file : NULL;
+}
+
+bool option_bool(enum option option) {
+    return option_number(option) != 0;
+}
+
+uint64_t option_number(enum option option) {
+    return atomic_load_explicit(&values[option], memory_order_relaxed);
+}
+
+const char *option_text(enum option option) {
+    const char *text = text_of(option);
+    return text == NULL ? "" : text;
+}
+
+static bool assign(enum option option, const char *s, size_t length, enum source source) {
+    const struct definition *d = &definitions[option];
+    uint64_t number = 0;
+    bool flag = false;
+    switch (d->type) {
+    case TYPE_BOOL:
+        if (!parse_bool(s, length, &flag)) {
+            return false;
+        }
+        number = flag;
+        break;
+    case TYPE_SIZE:
+        if (!parse_size(s, length, &number) || number > d->most) {
+            return false;
+        }
+        break;
+    case TYPE_INT:
+        if (length == 0 || s[length - 1] < '0' || s[length - 1] > '9' || !parse_size(s, length, &number) ||
+            number > d->most) {
+            return false;
+        }
+        break;
+    case TYPE_STRING:
+        if (length >= OPTION_TEXT_BYTES) {
+            return false;
+        }
+        memcpy(text_of(option), s, length);
+        text_of(option)[length] = '\0';
+        break;
+    }
+    atomic_store_explicit(&values[option], number, memory_order_relaxed);
+    sources[option] = source;
+    if (option == OPTION_WRAP_DIAG) {
+        report_enable_diagnosis(flag);
+    }
+    return true;
+}
+
+static COLD void report_bad(const char *where, const char *name, size_t name_length, const char *value,
+                            size_t length, const char *expected) {
+    char buffer[384];
+    struct text line = TEXT_ON(buffer);
+    text_string(&line, where);
+    text_string(&line, ": ");
+    for (size_t i = 0; i < min_size(name_length, 64); i++) {
+        text_char(&line, name[i]);
+    }
+    if (value != NULL) {
+        text_string(&line, "=");
+        for (size_t i = 0; i < min_size(length, 128); i++) {
+            text_char(&line, value[i]);
+        }
+    }
+    text_string(&line, expected);
+    report_line(buffer);
+}
+
+static const char *expectation(enum option option) {
+    switch (definitions[option].type) {
+    case TYPE_BOOL:
+        return ": expected 0 or 1; the default is used";
+    case TYPE_SIZE:
+        return ": expected a size such as 65536, 64K or 4M within its bounds; the default is used";
+    case TYPE_INT:
+        return ": expected a whole number within its bounds; the default is used";
+    default:
+        return ": too long; the default is used";
+    }
+}
+
+static int find(const char *name, size_t length) {
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        if (text_equal(name, length, definitions[i].name)) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static void read_conf(const char *conf) {
+    while (*conf != '\0') {
+        size_t length = strcspn(conf, ",");
+        const char *equals = memchr(conf, '=', length);
+        size_t name_length = equals == NULL ? length : (size_t)(equals - conf);
+        int option = find(conf, name_length);
+        const char *value = equals == NULL ? NULL : equals + 1;
+        size_t value_length = equals == NULL ? 0 : length - name_length - 1;
+        if (option < 0) {
+            report_bad("hakmem_conf", conf, name_length, NULL, 0,
+                       ": no such option; `hakmem options` lists them");
+        } else if (value == NULL || !assign((enum option)option, value, value_length, SOURCE_CONF)) {
+            report_bad("hakmem_conf", conf, name_length, value, value_length, expectation((enum option)option));
+        }
+        conf += length;
+        conf += *conf == ',';
+    }
+}
+
+void options_init(void) {
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        assign((enum option)i, definitions[i].fallback, strlen(definitions[i].fallback), SOURCE_DEFAULT);
+    }
+    if (hakmem_conf != NULL) {
+        read_conf(hakmem_conf);
+    }
+    char buffer[OPTION_TEXT_BYTES];
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        const char *name = definitions[i].environment;
+        const char *value = os_environment(name, buffer, sizeof buffer);
+        if (value != NULL && !assign((enum option)i, value, strlen(value), SOURCE_ENVIRONMENT)) {
+            report_bad("environment", name, strlen(name), value, strlen(value), expectation((enum option)i));
+        }
+    }
+}
+
+int hak_option_count(void) {
+    return OPTION_COUNT;
+}
+
+int hak_option_info(int index, hak_option_info_t *out) {
+    if (index < 0 || index >= OPTION_COUNT || out == NULL) {
+        errno = EINVAL;
+        return -1;
+    }
+    const struct definition *d = &definitions[index];
+    enum option option = (enum option)index;
+    lock_acquire(&lock);
+    out->name = d->name;
+    out->environment = d->environment;
+    out->type = type_names[d->type];
+    out->default_value = d->fallback;
+    out->description = d->description;
+    out->source = source_names[sources[index]];
+    struct text value = TEXT_ON(out->value);
+    out->value[0] = '\0';
+    if (d->type == TYPE_STRING) {
+        text_string(&value, option_text(option));
+    } else {
+        text_decimal(&value, option_number(option));
+    }
+    lock_release(&lock);
+    return 0;
+}
+
+int hak_option_set(const char *name, const char *value) {
+    int option = name == NULL ? -1 : find(name, strlen(name));
+    if (option < 0) {
+        errno = ENOENT;
+        return -1;
+    }
+    if (definitions[option].only_at_start) {
+        errno = EPERM;
+        return -1;
+    }
+    lock_acquire(&lock);
+    bool done = value != NULL && assign((enum option)option, value, strlen(value), SOURCE_API);
+    lock_release(&lock);
+    if (!done) {
+        errno = EINVAL;
+        return -1;
+    }
+    return 0;
+}

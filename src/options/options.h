@@ -1,0 +1,33 @@
+/* Settings: one table of names, defaults and values.
+ *
+ * Promises that a bad value is reported in one line and leaves the setting as it was. Precedence:
+ * API, environment, `hakmem_conf`, default. Relies on os (environment, stderr).
+ */
+#ifndef HAKMEM_OPTIONS_OPTIONS_H
+#define HAKMEM_OPTIONS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum option {
+    OPTION_STATS,            /* bool: print statistics at exit */
+    OPTION_STATS_FILE,       /* string: where to, instead of stderr */
+    OPTION_WRAP_DIAG,        /* bool: log fall-backs */
+    OPTION_FORCE_LIBC_ALLOC, /* bool, at start only */
+    OPTION_RETAIN_MIN,       /* bytes of free memory that may stay resident in any case */
+    OPTION_RETAIN_PERCENT,   /* of the memory in use, likewise */
+    OPTION_MAGAZINE_BYTES,   /* most bytes that one magazine may hold */
+    OPTION_COUNT
+};
+
+#define OPTION_TEXT_BYTES 1024
+
+/* Reads `hakmem_conf` and the environment. Once, before any other call. */
+void options_init(void);
+
+bool option_bool(enum option option);
+uint64_t option_number(enum option option);
+const char *option_text(enum option option); /* "" if unset */
+
+#endif

@@ -1,0 +1,25 @@
+#include "os/lock.h"
+
+#include "os/os.h"
+
+#define SPINS_BEFORE_SLEEP 40
+
+COLD void lock_wait(struct lock *lock) {
+    for (int i = 0; i < SPINS_BEFORE_SLEEP; i++) {
+        /* relaxed: only a hint whether to try */
+        if (atomic_load_explicit(&lock->state, memory_order_relaxed) == 0 && lock_try(lock)) {
+            return;
+        }
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
+    }
+    /* acquire pairs with lock_release; 2 because others may already sleep */
+    while (atomic_exchange_explicit(&lock->state, 2, memory_order_acquire) != 0) {
+        os_wait(&lock->state, 2);
+    }
+}
+
+COLD void lock_wake(struct lock *lock) {
+    os_wake(&lock->state, false);
+}

@@ -1,0 +1,47 @@
+/* A mutex of four bytes that is unlocked when zero.
+ *
+ * Promises mutual exclusion and acquire/release order between holders; not recursive. Relies on
+ * os_wait/os_wake only, so it may be used inside malloc and survives fork (lock_reset in the child).
+ * The three-state futex mutex of Drepper, "Futexes Are Tricky" (2011).
+ */
+#ifndef HAKMEM_OS_LOCK_H
+#define HAKMEM_OS_LOCK_H
+
+#include "base/bits.h"
+
+#include <stdatomic.h>
+
+struct lock {
+    _Atomic uint32_t state; /* 0 free, 1 held, 2 held and somebody may sleep */
+};
+
+void lock_wait(struct lock *lock);
+void lock_wake(struct lock *lock);
+
+static inline bool lock_try(struct lock *lock) {
+    uint32_t expected = 0;
+    /* acquire pairs with the release in lock_release */
+    return atomic_compare_exchange_strong_explicit(&lock->state, &expected, 1, memory_order_acquire,
+                                                   memory_order_relaxed);
+}
+
+static inline void lock_acquire(struct lock *lock) {
+    if (UNLIKELY(!lock_try(lock))) {
+        lock_wait(lock);
+    }
+}
+
+static inline void lock_release(struct lock *lock) {
+    /* release pairs with the acquire of the next holder */
+    if (UNLIKELY(atomic_exchange_explicit(&lock->state, 0, memory_order_release) == 2)) {
+        lock_wake(lock);
+    }
+}
+
+/* In the only thread of a forked child, which holds or inherits the lock. */
+static inline void lock_reset(struct lock *lock) {
+    /* relaxed: there is no other thread yet */
+    atomic_store_explicit(&lock->state, 0, memory_order_relaxed);
+}
+
+#endif

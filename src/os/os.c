@@ -1,0 +1,188 @@
+#define _GNU_SOURCE
+#include "os/os.h"
+
+#include "base/bits.h"
+#include "base/text.h"
+#include "os/fault.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+/* relaxed everywhere: a statistic, it orders nothing */
+static _Atomic uint64_t call_count;
+
+static void count_call(void) {
+    atomic_fetch_add_explicit(&call_count, 1, memory_order_relaxed);
+}
+
+uint64_t os_call_count(void) {
+    return atomic_load_explicit(&call_count, memory_order_relaxed);
+}
+
+#ifdef HAKMEM_FAULTS
+static struct {
+    /* relaxed: a test sets them while nobody is inside, or accepts a late effect */
+    _Atomic long after;
+    _Atomic long count;
+} faults[OS_FAULT_KINDS];
+
+void os_fault_set(enum os_fault kind, long after, long count) {
+    atomic_store_explicit(&faults[kind].after, after, memory_order_relaxed);
+    atomic_store_explicit(&faults[kind].count, count, memory_order_relaxed);
+}
+
+static bool fault_due(enum os_fault kind) {
+    if (atomic_load_explicit(&faults[kind].count, memory_order_relaxed) == 0) {
+        return false;
+    }
+    if (atomic_fetch_sub_explicit(&faults[kind].after, 1, memory_order_relaxed) > 0) {
+        return false;
+    }
+    if (atomic_load_explicit(&faults[kind].count, memory_order_relaxed) > 0) {
+        atomic_fetch_sub_explicit(&faults[kind].count, 1, memory_order_relaxed);
+    }
+    errno = ENOMEM;
+    return true;
+}
+#else
+static inline bool fault_due(enum os_fault kind) {
+    (void)kind;
+    return false;
+}
+#endif
+
+/* The result of a call of free's, with errno as it was before. */
+#define KEEPING_ERRNO(type, call) \
+    __extension__({ \
+        int saved_errno = errno; \
+        type result = (call); \
+        errno = saved_errno; \
+        result; \
+    })
+
+static void *map(void *hint, size_t bytes, int protection, int extra_flags) {
+    count_call();
+    void *p = mmap(hint, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | extra_flags, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+void os_release(void *address, size_t bytes) {
+    count_call();
+    KEEPING_ERRNO(int, munmap(address, bytes));
+}
+
+void *os_reserve(size_t bytes, size_t alignment) {
+    if (fault_due(OS_FAULT_RESERVE)) {
+        return NULL;
+    }
+    char *p = map(NULL, bytes, PROT_NONE, 0);
+    if (p == NULL || ((uintptr_t)p & (alignment - 1)) == 0) {
+        return p;
+    }
+    /* The kernel fills the address space downwards, so the next aligned place below is free as a
+     * rule; asking for it needs no slack, which matters under RLIMIT_AS. */
+    char *below = (char *)round_down((uintptr_t)p, alignment);
+    os_release(p, bytes);
+    p = map(below, bytes, PROT_NONE, MAP_FIXED_NOREPLACE);
+    if (p == below) {
+        return p;
+    }
+    if (p != NULL) {
+        os_release(p, bytes); /* an old kernel took the address for a hint */
+    }
+    char *wide = map(NULL, bytes + alignment, PROT_NONE, 0);
+    if (wide == NULL) {
+        return NULL;
+    }
+    char *start = (char *)round_up((uintptr_t)wide, alignment);
+    if (start > wide) {
+        os_release(wide, (size_t)(start - wide));
+    }
+    if (start < wide + alignment) {
+        os_release(start + bytes, (size_t)(wide + alignment - start));
+    }
+    return start;
+}
+
+void *os_reserve_zeros(size_t bytes) {
+    return fault_due(OS_FAULT_RESERVE) ? NULL : map(NULL, bytes, PROT_READ, 0);
+}
+
+bool os_commit(void *address, size_t bytes) {
+    if (fault_due(OS_FAULT_COMMIT)) {
+        return false;
+    }
+    count_call();
+    return mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
+}
+
+bool os_purge(void *address, size_t bytes) {
+    if (KEEPING_ERRNO(bool, fault_due(OS_FAULT_PURGE))) {
+        return false;
+    }
+    count_call();
+    return KEEPING_ERRNO(int, madvise(address, bytes, MADV_DONTNEED)) == 0;
+}
+
+bool os_renew(void *address, size_t bytes) {
+    return KEEPING_ERRNO(bool, !fault_due(OS_FAULT_PURGE) &&
+                                   map(address, bytes, PROT_READ | PROT_WRITE, MAP_FIXED) != NULL);
+}
+
+bool os_move_pages(void *from, void *to, size_t bytes) {
+    if (fault_due(OS_FAULT_REMAP)) {
+        return false;
+    }
+    count_call();
+    void *p = mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to);
+    return p == to;
+}
+
+void os_wait(_Atomic uint32_t *word, uint32_t value) {
+    KEEPING_ERRNO(long, syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0));
+}
+
+void os_wake(_Atomic uint32_t *word, bool all) {
+    KEEPING_ERRNO(long, syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, all ? INT32_MAX : 1, NULL, NULL, 0));
+}
+
+void os_write(int fd, const char *bytes, size_t length) {
+    int saved_errno = errno;
+    while (length > 0) {
+        ssize_t written = write(fd, bytes, length);
+        if (written < 0 && errno == EINTR) {
+            continue;
+        }
+        if (written <= 0) {
+            break;
+        }
+        bytes += written;
+        length -= (size_t)written;
+    }
+    errno = saved_errno;
+}
+
+int os_open_for_writing(const char *path) {
+    return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+}
+
+void os_close(int fd) {
+    close(fd);
+}
+
+int os_process_id(void) {
+    return (int)getpid();
+}

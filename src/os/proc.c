@@ -1,0 +1,145 @@
+#define _GNU_SOURCE
+#include "base/text.h"
+#include "os/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A file of /proc read byte by byte through a small buffer on the stack. */
+struct reader {
+    int fd;
+    size_t at, filled;
+    char buffer[512];
+};
+
+static int next_byte(struct reader *r) {
+    if (r->at == r->filled) {
+        ssize_t n;
+        do {
+            n = read(r->fd, r->buffer, sizeof r->buffer);
+        } while (n < 0 && errno == EINTR);
+        if (n <= 0) {
+            return -1;
+        }
+        r->at = 0;
+        r->filled = (size_t)n;
+    }
+    return (unsigned char)r->buffer[r->at++];
+}
+
+static bool reader_open(struct reader *r, const char *path) {
+    r->fd = open(path, O_RDONLY | O_CLOEXEC);
+    r->at = r->filled = 0;
+    return r->fd >= 0;
+}
+
+size_t os_resident_bytes(void) {
+    struct reader r;
+    if (!reader_open(&r, "/proc/self/statm")) {
+        return 0;
+    }
+    size_t fields[2] = {0, 0};
+    for (int field = 0; field < 2; field++) {
+        int c;
+        while ((c = next_byte(&r)) >= '0' && c <= '9') {
+            fields[field] = fields[field] * 10 + (size_t)(c - '0');
+        }
+    }
+    close(r.fd);
+    return fields[1] * OS_PAGE_BYTES;
+}
+
+extern char **environ;
+
+const char *os_environment(const char *name, char *buffer, size_t capacity) {
+    size_t name_length = strlen(name);
+    struct text value = {.buffer = buffer, .capacity = capacity, .length = 0};
+    buffer[0] = '\0';
+    if (environ != NULL) {
+        for (char **entry = environ; *entry != NULL; entry++) {
+            if (strncmp(*entry, name, name_length) == 0 && (*entry)[name_length] == '=') {
+                text_string(&value, *entry + name_length + 1);
+                return strlen(*entry + name_length + 1) < capacity ? buffer : NULL;
+            }
+        }
+        return NULL;
+    }
+    /* The loader allocates before libc knows its environment; the kernel does. */
+    struct reader r;
+    if (!reader_open(&r, "/proc/self/environ")) {
+        return NULL;
+    }
+    const char *found = NULL;
+    for (int c = next_byte(&r); c >= 0 && found == NULL; c = next_byte(&r)) {
+        size_t matched = 0;
+        while (c > 0 && matched < name_length && c == (unsigned char)name[matched]) {
+            matched++;
+            c = next_byte(&r);
+        }
+        bool is_it = matched == name_length && c == '=';
+        size_t length = 0;
+        while (c > 0) {
+            c = next_byte(&r);
+            if (is_it && c > 0) {
+                text_char(&value, (char)c);
+                length++;
+            }
+        }
+        if (is_it && length < capacity) {
+            found = buffer;
+        }
+    }
+    close(r.fd);
+    return found;
+}
+
+static int read_hex(struct reader *r, uintptr_t *out) {
+    *out = 0;
+    for (;;) {
+        int c = next_byte(r);
+        if (c >= '0' && c <= '9') {
+            *out = *out << 4 | (uintptr_t)(c - '0');
+        } else if (c >= 'a' && c <= 'f') {
+            *out = *out << 4 | (uintptr_t)(c - 'a' + 10);
+        } else {
+            return c;
+        }
+    }
+}
+
+bool os_find_mapping(uintptr_t address, struct os_mapping *out) {
+    struct reader r;
+    if (!reader_open(&r, "/proc/self/maps")) {
+        return false;
+    }
+    bool found = false;
+    /* A line: "start-end rwxp offset device inode    name" */
+    while (!found) {
+        if (read_hex(&r, &out->start) != '-') {
+            break;
+        }
+        read_hex(&r, &out->end);
+        next_byte(&r);
+        out->writable = next_byte(&r) == 'w';
+        int c = next_byte(&r);
+        for (int spaces = 0; c >= 0 && c != '\n' && spaces < 4; c = next_byte(&r)) {
+            spaces += c == ' ';
+        }
+        char name[16];
+        struct text text = TEXT_ON(name);
+        name[0] = '\0';
+        for (; c >= 0 && c != '\n'; c = next_byte(&r)) {
+            if (c != ' ') {
+                text_char(&text, (char)c);
+            }
+        }
+        found = address >= out->start && address < out->end;
+        out->break_heap = strcmp(name, "[heap]") == 0;
+        out->stack = strncmp(name, "[stack", 6) == 0;
+        out->anonymous = name[0] == '\0' || strncmp(name, "[anon", 5) == 0;
+    }
+    close(r.fd);
+    return found;
+}

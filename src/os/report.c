@@ -1,0 +1,101 @@
+#include "os/report.h"
+
+#include "base/bits.h"
+#include "base/text.h"
+#include "os/os.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* relaxed everywhere: counts and a switch, they order nothing */
+static _Atomic uint64_t counts[FALLBACK_COUNT];
+static _Atomic bool diagnosis;
+
+static const char *const names[FALLBACK_COUNT] = {
+    [FALLBACK_LIBC_FORCED] = "libc forced",
+    [FALLBACK_FOREIGN_FREE] = "foreign free",
+    [FALLBACK_FOREIGN_REALLOC] = "foreign realloc",
+    [FALLBACK_FOREIGN_SIZE] = "foreign usable size",
+    [FALLBACK_PAGE_MAP_BY_REGION] = "page map by region",
+    [FALLBACK_SMALL_REGION] = "small region",
+    [FALLBACK_THREAD_ENDING] = "thread ending",
+    [FALLBACK_NO_HEAP] = "no heap",
+    [FALLBACK_MAGAZINE_FULL_SIZE] = "magazine cannot grow",
+    [FALLBACK_OUT_OF_MEMORY] = "out of memory",
+    [FALLBACK_PURGE_FAILED] = "purge failed",
+    [FALLBACK_MOVE_BY_COPY] = "huge block copied",
+    [FALLBACK_SITE_TABLE_FULL] = "site table full",
+};
+
+const char *report_fallback_name(enum fallback reason) {
+    return names[reason];
+}
+
+uint64_t report_fallback_count(enum fallback reason) {
+    return atomic_load_explicit(&counts[reason], memory_order_relaxed);
+}
+
+void report_enable_diagnosis(bool on) {
+    atomic_store_explicit(&diagnosis, on, memory_order_relaxed);
+}
+
+static void write_line(struct text *line) {
+    line->length = min_size(line->length, line->capacity - 2);
+    text_char(line, '\n');
+    os_write(STDERR_FILENO, line->buffer, line->length);
+}
+
+COLD void report_line(const char *message) {
+    char buffer[512];
+    struct text line = TEXT_ON(buffer);
+    text_string(&line, "hakmem: ");
+    text_string(&line, message);
+    write_line(&line);
+}
+
+COLD void report_fallback(enum fallback reason, size_t bytes) {
+    atomic_fetch_add_explicit(&counts[reason], 1, memory_order_relaxed);
+    if (!atomic_load_explicit(&diagnosis, memory_order_relaxed)) {
+        return;
+    }
+    char buffer[160];
+    struct text line = TEXT_ON(buffer);
+    text_string(&line, "hakmem: fall-back: ");
+    text_string(&line, names[reason]);
+    if (bytes != 0) {
+        text_string(&line, ", ");
+        text_decimal(&line, bytes);
+        text_string(&line, " B");
+    }
+    write_line(&line);
+}
+
+COLD void report_misuse(const char *kind, const void *pointer, const char *lane, size_t block_bytes,
+                        uintptr_t slab) {
+    char buffer[256];
+    struct text line = TEXT_ON(buffer);
+    text_string(&line, "hakmem: ");
+    text_string(&line, kind);
+    text_string(&line, ": pointer ");
+    text_hex(&line, (uintptr_t)pointer);
+    text_string(&line, ", size class ");
+    if (block_bytes != 0) {
+        text_decimal(&line, block_bytes);
+        text_string(&line, " B");
+    } else {
+        text_string(&line, lane);
+    }
+    text_string(&line, ", slab ");
+    if (slab != 0) {
+        text_hex(&line, slab);
+    } else {
+        text_string(&line, "none");
+    }
+    write_line(&line);
+    abort();
+}
+
+COLD void report_broken(const char *what, const void *where) {
+    report_misuse(what, where, "unknown (heap metadata is damaged)", 0, 0);
+}

@@ -1,0 +1,47 @@
+/* Telling the user: misuse that ends the program, fall-backs that are counted and logged.
+ *
+ * Promises one line per report, written by one system call, without allocating. Relies on os_write.
+ */
+#ifndef HAKMEM_OS_REPORT_H
+#define HAKMEM_OS_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Why something did not go the way it should. Each is counted always, logged if wanted. */
+enum fallback {
+    FALLBACK_LIBC_FORCED,       /* HAKMEM_FORCE_LIBC_ALLOC */
+    FALLBACK_FOREIGN_FREE,      /* a block of libc's, handed to libc */
+    FALLBACK_FOREIGN_REALLOC,
+    FALLBACK_FOREIGN_SIZE,
+    FALLBACK_PAGE_MAP_BY_REGION, /* no room for the flat page map */
+    FALLBACK_SMALL_REGION,      /* address space only in smaller pieces */
+    FALLBACK_THREAD_ENDING,     /* allocation after the thread's heap was taken down */
+    FALLBACK_NO_HEAP,           /* no heap for the thread: the shared one serves it */
+    FALLBACK_MAGAZINE_FULL_SIZE, /* no room to let a magazine grow */
+    FALLBACK_OUT_OF_MEMORY,     /* the OS gave nothing: NULL was returned */
+    FALLBACK_PURGE_FAILED,      /* the OS would not take pages back */
+    FALLBACK_MOVE_BY_COPY,      /* mremap would not move a huge block */
+    FALLBACK_SITE_TABLE_FULL,
+    FALLBACK_COUNT
+};
+
+/* Counts, and logs if diagnosis is on. `bytes` is the size concerned, 0 if none. errno is kept. */
+void report_fallback(enum fallback reason, size_t bytes);
+uint64_t report_fallback_count(enum fallback reason);
+const char *report_fallback_name(enum fallback reason);
+void report_enable_diagnosis(bool on);
+
+/* "hakmem: <message>" on stderr. */
+void report_line(const char *message);
+
+/* One line naming the kind, the pointer and what is known of its place, then abort. `block_bytes`
+ * is 0 outside the tiny and mid lanes; `slab` is 0 where there is none. */
+_Noreturn void report_misuse(const char *kind, const void *pointer, const char *lane, size_t block_bytes,
+                             uintptr_t slab);
+
+/* An invariant of the allocator's own is broken. */
+_Noreturn void report_broken(const char *what, const void *where);
+
+#endif

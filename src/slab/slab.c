@@ -1,0 +1,159 @@
+#include "slab/slab.h"
+
+void slab_init(struct slab *slab, unsigned size_class, uint32_t owner, _Atomic uint64_t *words) {
+    const struct size_class *c = &size_classes[size_class];
+    for (unsigned i = 0; i < c->run_slabs; i++) {
+        slab[i].head_back = (uint8_t)i;
+    }
+    slab->words = words;
+    slab->size_class = (uint8_t)size_class;
+    slab->next = slab->previous = NULL;
+    /* relaxed: the run is published by the release below, and to other threads by the program when it
+     * hands a block on */
+    atomic_store_explicit(&slab->summary[0], 0, memory_order_relaxed);
+    atomic_store_explicit(&slab->summary[1], 0, memory_order_relaxed);
+    atomic_store_explicit(&slab->bump, 0, memory_order_relaxed);
+    atomic_store_explicit(&slab->full_words, 0, memory_order_relaxed);
+    atomic_store_explicit(&slab->owner, owner, memory_order_relaxed);
+    /* release pairs with the acquire in arena_visit */
+    atomic_store_explicit(&slab->state, SLAB_CURRENT, memory_order_release);
+}
+
+/* Blocks `bits` of the word whose first block is number `base`, highest address first. */
+static size_t expand(uintptr_t start, size_t bytes, unsigned base, uint64_t bits, void **out) {
+    size_t n = 0;
+    while (bits != 0) {
+        unsigned bit = bit_highest(bits);
+        bits &= ~((uint64_t)1 << bit);
+        out[n++] = (void *)(start + (base + bit) * bytes);
+    }
+    return n;
+}
+
+static size_t take_word(struct slab *slab, uintptr_t start, unsigned word, void **out, size_t want, bool *rest) {
+    const struct size_class *c = &size_classes[slab->size_class];
+    /* acquire pairs with the release in slab_put: what the freeing thread did to the blocks is over */
+    uint64_t bits = atomic_exchange_explicit(&slab->words[word], 0, memory_order_acquire);
+    if (bits == size_class_word_mask(c, word)) {
+        /* relaxed: only the owner lowers it, and it is read as exact only after parking */
+        atomic_fetch_sub_explicit(&slab->full_words, 1, memory_order_relaxed);
+    }
+    *rest = false;
+    if (bit_count(bits) > want) {
+        uint64_t kept = bits;
+        for (size_t i = 0; i < want; i++) {
+            kept &= kept - 1;
+        }
+        bits ^= kept;
+        /* release: whoever takes these later must see what their freeing threads did */
+        atomic_fetch_or_explicit(&slab->words[word], kept, memory_order_release);
+        *rest = true;
+    }
+    return expand(start, c->bytes, word * 64, bits, out);
+}
+
+static size_t take_bump(struct slab *slab, uintptr_t start, void **out, size_t want) {
+    const struct size_class *c = &size_classes[slab->size_class];
+    /* relaxed: only the owner writes it; readers of other threads see it with the block itself */
+    uint32_t bump = atomic_load_explicit(&slab->bump, memory_order_relaxed);
+    size_t n = min_size(want, c->blocks - bump);
+    atomic_store_explicit(&slab->bump, bump + (uint32_t)n, memory_order_relaxed);
+    uintptr_t block = start + (bump + n) * c->bytes;
+    for (size_t i = 0; i < n; i++) {
+        block -= c->bytes;
+        out[i] = (void *)block;
+    }
+    return n;
+}
+
+size_t slab_take(struct slab *slab, uintptr_t start, uint64_t pending[2], void **out, size_t want) {
+    size_t n = 0;
+    for (unsigned half = 0; half < 2 && n < want; half++) {
+        /* The summary bit is cleared before the word is emptied: a block returned in between finds the
+         * word non-zero and is taken with it, one returned later sets the bit anew.
+         * relaxed first: an idle look; acquire pairs with the release in slab_put */
+        if (atomic_load_explicit(&slab->summary[half], memory_order_relaxed) != 0) {
+            pending[half] |= atomic_exchange_explicit(&slab->summary[half], 0, memory_order_acquire);
+        }
+        while (pending[half] != 0 && n < want) {
+            unsigned bit = bit_lowest(pending[half]);
+            unsigned word = half * 64 + bit;
+            bool rest = false;
+            if (word < size_classes[slab->size_class].words) {
+                n += take_word(slab, start, word, out + n, want - n, &rest);
+            }
+            if (!rest) {
+                pending[half] &= pending[half] - 1;
+            }
+        }
+    }
+    if (n == 0) {
+        n = take_bump(slab, start, out, want);
+    }
+    return n;
+}
+
+/* Owner: marks blocks free that it holds in no other form. */
+static void put_own(struct slab *slab, unsigned word, uint64_t mask) {
+    uint64_t full = size_class_word_mask(&size_classes[slab->size_class], word);
+    /* relaxed: nobody has written to these blocks since the owner took them, and the summary below is
+     * released; a remote slab_put of a neighbour is ordered by its own operations */
+    uint64_t old = atomic_fetch_or_explicit(&slab->words[word], mask, memory_order_relaxed);
+    if ((old | mask) == full) {
+        atomic_fetch_add_explicit(&slab->full_words, 1, memory_order_release);
+    }
+}
+
+void slab_settle(struct slab *slab, uint64_t pending[2]) {
+    const struct size_class *c = &size_classes[slab->size_class];
+    uint32_t bump = atomic_load_explicit(&slab->bump, memory_order_relaxed); /* its own */
+    for (uint32_t block = bump; block < c->blocks; block = (block / 64 + 1) * 64) {
+        unsigned word = block / 64;
+        uint64_t mask = size_class_word_mask(c, word) & ~bits_below(block % 64);
+        put_own(slab, word, mask);
+        pending[word / 64] |= (uint64_t)1 << (word % 64);
+    }
+    atomic_store_explicit(&slab->bump, c->blocks, memory_order_relaxed);
+    for (unsigned half = 0; half < 2; half++) {
+        /* release pairs with the acquire in slab_take of the next owner */
+        atomic_fetch_or_explicit(&slab->summary[half], pending[half], memory_order_release);
+        pending[half] = 0;
+    }
+}
+
+unsigned slab_put(struct slab *slab, unsigned word, uint64_t mask, uint64_t *double_free) {
+    const struct size_class *c = &size_classes[slab->size_class];
+    unsigned events = SLAB_NOTHING;
+    /* seq_cst, as is the summary below: the caller reads the slab's state next, and the owner that
+     * parks a slab writes the state and then reads the summary; one of the two must see the other.
+     * Release within it pairs with the acquire in take_word. */
+    uint64_t old = atomic_fetch_or_explicit(&slab->words[word], mask, memory_order_seq_cst);
+    *double_free = old & mask;
+    if (UNLIKELY(*double_free != 0)) {
+        return SLAB_NOTHING;
+    }
+    if (old == 0) {
+        atomic_fetch_or_explicit(&slab->summary[word / 64], (uint64_t)1 << (word % 64), memory_order_seq_cst);
+        events |= SLAB_HAS_FREE;
+    }
+    if ((old | mask) == size_class_word_mask(c, word)) {
+        /* acq_rel: release so that whoever counts the last word sees all of this thread's work on the
+         * slab, acquire so that this thread, if it is the one, sees the others' */
+        uint16_t full = atomic_fetch_add_explicit(&slab->full_words, 1, memory_order_acq_rel);
+        if (full + 1u == c->words) {
+            events |= SLAB_ALL_FREE;
+        }
+    }
+    return events;
+}
+
+size_t slab_count_free(const struct slab *slab) {
+    const struct size_class *c = &size_classes[slab->size_class];
+    /* relaxed: a statistic */
+    uint32_t bump = atomic_load_explicit(&slab->bump, memory_order_relaxed);
+    size_t free = c->blocks - bump;
+    for (unsigned word = 0; word < (bump + 63) / 64; word++) {
+        free += bit_count(atomic_load_explicit(&slab->words[word], memory_order_relaxed));
+    }
+    return free;
+}

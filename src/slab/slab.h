@@ -1,0 +1,56 @@
+/* A slab run in use: taking blocks from its two-level bitmap, and returning them.
+ *
+ * Promises that a block is handed out to one taker only, that a block returned twice or never handed
+ * out is found when it is returned, and that nothing here touches the blocks themselves. Taking is
+ * for the run's owner alone; returning is for every thread at any time, one atomic operation for each
+ * bitmap word. Relies on
+ * headers staying readable for ever.
+ */
+#ifndef HAKMEM_SLAB_SLAB_H
+#define HAKMEM_SLAB_SLAB_H
+
+#include "arena/slab_header.h"
+#include "base/bits.h"
+#include "slab/size_class.h"
+
+/* What returning blocks has led to. */
+enum slab_event {
+    SLAB_NOTHING = 0,
+    SLAB_HAS_FREE = 1, /* a word has become non-zero: see whether the slab must be queued */
+    SLAB_ALL_FREE = 2, /* every word is full: see whether the slab can be released */
+};
+
+/* Makes the header ready for blocks of `size_class`; the bitmap must be zero. */
+void slab_init(struct slab *slab, unsigned size_class, uint32_t owner, _Atomic uint64_t *words);
+
+/* Owner, SLAB_CURRENT: up to `want` blocks into `out`, lowest address last. `pending` holds what the
+ * owner has taken over from the summary and belongs to the current slab. May overshoot `want` never. */
+size_t slab_take(struct slab *slab, uintptr_t start, uint64_t pending[2], void **out, size_t want);
+
+/* Owner, before it parks a slab that may still have blocks: writes what is un-bumped and pending to
+ * the bitmap. */
+void slab_settle(struct slab *slab, uint64_t pending[2]);
+
+/* Any thread: marks the blocks `mask` of word `word` free. `*double_free` gets the bits that were
+ * free already (nothing else has happened then). */
+unsigned slab_put(struct slab *slab, unsigned word, uint64_t mask, uint64_t *double_free);
+
+/* True if every block is free; exact while the slab is parked and the owner's lock is held. */
+static inline bool slab_all_free(const struct slab *slab) {
+    /* acquire pairs with the release of the thread that freed last, so that what the program wrote
+     * into its blocks comes before whatever is done with the memory next */
+    return atomic_load_explicit(&slab->full_words, memory_order_acquire) ==
+           size_classes[slab->size_class].words;
+}
+
+/* Number of bitmap words that may have a free block: a cheap measure of how empty the slab is. */
+static inline unsigned slab_free_words(const struct slab *slab) {
+    /* relaxed: a guess is enough */
+    return bit_count(atomic_load_explicit(&slab->summary[0], memory_order_relaxed)) +
+           bit_count(atomic_load_explicit(&slab->summary[1], memory_order_relaxed));
+}
+
+/* Free blocks in the bitmap plus those never handed out; exact while nobody takes or returns. */
+size_t slab_count_free(const struct slab *slab);
+
+#endif
