@@ -1,6 +1,7 @@
 /* libc's ways of asking for statistics, answered from HAKMEM's. */
 #include "api/names.h"
 #include "base/text.h"
+#include "heap/thread.h"
 #include "observe/stats.h"
 #include "os/os.h"
 #include "os/report.h"
@@ -10,6 +11,11 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <unistd.h>
+
+__attribute__((constructor)) static void at_load(void) {
+    runtime_start();
+    stats_at_start();
+}
 
 __attribute__((destructor)) static void at_exit(void) {
     stats_at_exit();

@@ -189,6 +189,18 @@ static void expand_path(const char *pattern, struct text *path) {
     }
 }
 
+static int error_output = STDERR_FILENO;
+
+void stats_at_start(void) {
+    if (option_bool(OPTION_STATS)) {
+        /* Many programs close their standard error in a last handler, to see whether that works. */
+        int fd = os_duplicate(STDERR_FILENO);
+        if (fd >= 0) {
+            error_output = fd;
+        }
+    }
+}
+
 void stats_at_exit(void) {
     const char *pattern = option_text(OPTION_STATS_FILE);
     if (pattern[0] != '\0') {
@@ -198,12 +210,12 @@ void stats_at_exit(void) {
         int fd = os_open_for_writing(buffer);
         if (fd < 0) {
             report_line("HAKMEM_STATS_FILE: the file cannot be opened for writing; statistics go to stderr");
-            hak_stats_print(STDERR_FILENO);
+            hak_stats_print(error_output);
             return;
         }
         hak_stats_print(fd);
         os_close(fd);
     } else if (option_bool(OPTION_STATS)) {
-        hak_stats_print(STDERR_FILENO);
+        hak_stats_print(error_output);
     }
 }

@@ -1,7 +1,13 @@
-/* Statistics at the end of the process, where options ask for them. */
+/* Statistics at the end of the process, where options ask for them.
+ *
+ * Promises to reach the standard error of the process's start, though the program may have closed it or
+ * used its number for another file. Relies on being told of the start and the end.
+ */
 #ifndef HAKMEM_OBSERVE_STATS_H
 #define HAKMEM_OBSERVE_STATS_H
 
+/* Before main. */
+void stats_at_start(void);
 /* After the program's own atexit handlers. */
 void stats_at_exit(void);
 

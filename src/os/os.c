@@ -179,6 +179,10 @@ int os_open_for_writing(const char *path) {
     return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 }
 
+int os_duplicate(int fd) {
+    return fcntl(fd, F_DUPFD_CLOEXEC, 200);
+}
+
 void os_close(int fd) {
     close(fd);
 }

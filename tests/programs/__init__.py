@@ -1,0 +1,1 @@
+"""Real programs run on the preloaded library, each judged by its own result."""

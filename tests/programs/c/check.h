@@ -1,0 +1,74 @@
+/* check.h: what every C program of this folder uses to test a promise and to say which one broke. */
+#ifndef CHECK_H
+#define CHECK_H
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REQUIRE(condition) ((condition) ? (void)0 : require_failed(__FILE__, __LINE__, #condition))
+
+static inline void require_failed(const char *file, int line, const char *condition) {
+    int error = errno;
+    fprintf(stderr, "%s:%d: not true: %s (errno %d)\n", file, line, condition, error);
+    fflush(stderr);
+    _Exit(1);
+}
+
+/* Blocks carry a pattern made from their size and a tag, so that a block with two owners shows. */
+static inline unsigned char pattern_byte(size_t index, size_t tag) {
+    return (unsigned char)(index * 31 + tag * 131 + 7);
+}
+
+static inline void fill_pattern(void *block, size_t size, size_t tag) {
+    unsigned char *bytes = block;
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = pattern_byte(i, tag);
+}
+
+static inline int has_pattern(const void *block, size_t size, size_t tag) {
+    const unsigned char *bytes = block;
+    for (size_t i = 0; i < size; i++)
+        if (bytes[i] != pattern_byte(i, tag))
+            return 0;
+    return 1;
+}
+
+static inline uint32_t next_random(uint32_t *state) {
+    *state ^= *state << 13;
+    *state ^= *state >> 17;
+    *state ^= *state << 5;
+    return *state;
+}
+
+/* Mostly small, now and then from every lane up to a few MiB. */
+static inline size_t random_size(uint32_t *state) {
+    uint32_t r = next_random(state);
+    uint32_t lane = r % 1024;
+    r >>= 10;
+    if (lane < 900)
+        return 1 + r % 1024;
+    if (lane < 1010)
+        return 1 + r % 65536;
+    if (lane < 1022)
+        return 1 + r % (1u << 20);
+    return 1 + r % (4u << 20);
+}
+
+/* A value in kB from /proc/self/status, for example "VmRSS:". */
+static inline long status_kb(const char *field) {
+    FILE *status = fopen("/proc/self/status", "r");
+    REQUIRE(status != NULL);
+    char line[256];
+    long value = -1;
+    while (fgets(line, sizeof line, status))
+        if (strncmp(line, field, strlen(field)) == 0)
+            value = strtol(line + strlen(field), NULL, 10);
+    fclose(status);
+    REQUIRE(value >= 0);
+    return value;
+}
+
+#endif

@@ -1,0 +1,53 @@
+"""Each misuse ends its process with SIGABRT and one line that names it."""
+
+from __future__ import annotations
+
+import re
+import signal
+
+import pytest
+
+from .builder import Builder
+from .harness import Runner
+
+LINE = re.compile(r"hakmem: (?P<kind>[a-z ]+)\b.*: pointer 0x[0-9a-f]+")
+DOUBLE_FREE = "double free"
+INVALID_FREE = "invalid free"
+# Once a run of slabs is given back, nothing tells a second free of it from a free of a stray pointer.
+EITHER = f"{DOUBLE_FREE}|{INVALID_FREE}"
+
+EXPECTED_KINDS = {
+    "double_free_tiny": DOUBLE_FREE,
+    "double_free_mid": DOUBLE_FREE,
+    "double_free_large": EITHER,
+    "double_free_huge": EITHER,
+    "double_free_found_by_traffic": DOUBLE_FREE,
+    "double_free_by_another_thread": DOUBLE_FREE,
+    "free_inside_tiny": INVALID_FREE,
+    "free_inside_tiny_by_a_byte": INVALID_FREE,
+    "free_inside_mid": INVALID_FREE,
+    "free_inside_large": INVALID_FREE,
+    "free_inside_large_by_16": INVALID_FREE,
+    "free_inside_large_at_end": INVALID_FREE,
+    "free_inside_huge": INVALID_FREE,
+    "free_inside_huge_by_16": INVALID_FREE,
+    "realloc_inside_tiny": "invalid (free|realloc)",
+    "realloc_inside_large": "invalid (free|realloc)",
+    "realloc_inside_huge": "invalid (free|realloc)",
+    "free_on_stack": INVALID_FREE,
+    "free_global": INVALID_FREE,
+    "free_of_code": INVALID_FREE,
+}
+
+
+@pytest.mark.parametrize("misuse", sorted(EXPECTED_KINDS))
+def test_misuse_aborts_with_one_line(runner: Runner, builder: Builder, misuse: str) -> None:
+    finished = runner.run(
+        [builder.program("c/misuse.c"), misuse], status=-signal.SIGABRT, proven=False, may_speak=True
+    )
+    lines = finished.stderr.decode(errors="replace").splitlines()
+    assert len(lines) == 1, f"expected one line on stderr\n{finished}"
+    match = LINE.match(lines[0])
+    assert match and re.fullmatch(EXPECTED_KINDS[misuse], match["kind"]), (
+        f"expected 'hakmem: {EXPECTED_KINDS[misuse]}: pointer 0x…'\n{finished}"
+    )

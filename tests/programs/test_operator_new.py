@@ -1,0 +1,29 @@
+"""operator new and delete in all forms, in a C++ program and in a plugin of a C program."""
+
+from __future__ import annotations
+
+import pytest
+
+from .builder import Builder
+from .harness import Runner
+
+CHECKS = [
+    "plain_forms",
+    "aligned_forms",
+    "bad_alloc_is_thrown",
+    "nothrow_gives_null",
+    "new_handler_is_called",
+    "objects_and_containers",
+]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_operator_new(runner: Runner, builder: Builder, check: str) -> None:
+    # Some compilers leave the sized forms of delete undeclared unless told.
+    runner.run([builder.program("cpp/operator_new_forms.cpp", "-fsized-deallocation"), check])
+
+
+def test_c_program_loads_and_unloads_cpp_plugin(runner: Runner, builder: Builder) -> None:
+    host = builder.program("c/plugin_host.c")
+    plugin = builder.plugin("cpp/plugin.cpp")
+    runner.same_output([host, plugin, "300"])

@@ -1,0 +1,60 @@
+"""Options of the environment, as a user of a real program meets them."""
+
+from __future__ import annotations
+
+import sys
+
+from .harness import Runner, required_program
+
+SMALL_RUN = [
+    sys.executable,
+    "-c",
+    "import json; d = {str(i): list(range(i % 50)) for i in range(20000)}; "
+    "s = json.dumps(d); assert json.loads(s) == d; print(len(s))",
+]
+ON_MALLOC = {"PYTHONMALLOC": "malloc"}
+
+
+def test_forced_libc_gives_the_same_result_and_is_logged(runner: Runner) -> None:
+    plain = runner.run_plain(SMALL_RUN, env=ON_MALLOC)
+    forced = runner.run(
+        SMALL_RUN,
+        env={**ON_MALLOC, "HAKMEM_FORCE_LIBC_ALLOC": "1", "HAKMEM_WRAP_DIAG": "1"},
+        proven=False,
+        may_speak=True,
+    )
+    assert forced.stdout == plain.stdout, forced
+    assert forced.library_lines, f"HAKMEM_WRAP_DIAG=1 logged nothing\n{forced}"
+    assert any("libc" in line for line in forced.library_lines), forced
+
+
+def test_diagnostics_alone_change_no_result(runner: Runner) -> None:
+    plain = runner.run_plain(SMALL_RUN, env=ON_MALLOC)
+    logged = runner.run(SMALL_RUN, env={**ON_MALLOC, "HAKMEM_WRAP_DIAG": "1"}, may_speak=True)
+    assert logged.stdout == plain.stdout, logged
+
+
+def test_statistics_appear_on_stderr_at_exit(runner: Runner) -> None:
+    plain = runner.run_plain(SMALL_RUN, env=ON_MALLOC)
+    counted = runner.run(SMALL_RUN, env={**ON_MALLOC, "HAKMEM_STATS": "1"}, proven=False, may_speak=True)
+    assert counted.stdout == plain.stdout, counted
+    lines = counted.stderr.decode().splitlines()
+    assert 3 <= len(lines) <= 80, f"expected one screen of statistics\n{counted}"
+    assert "hakmem" in lines[0].lower(), counted
+
+
+def test_statistics_appear_from_a_program_that_closes_stderr(runner: Runner) -> None:
+    # The tools of coreutils close their standard streams in an atexit handler, before libraries end.
+    counted = runner.run(
+        [required_program("ls"), "/"], env={"HAKMEM_STATS": "1"}, proven=False, may_speak=True
+    )
+    assert b"hakmem" in counted.stderr.lower(), counted
+
+
+def test_bad_option_value_gives_one_line_and_the_default(runner: Runner) -> None:
+    plain = runner.run_plain(SMALL_RUN, env=ON_MALLOC)
+    warned = runner.run(SMALL_RUN, env={**ON_MALLOC, "HAKMEM_RETAIN_MIN": "banana"}, may_speak=True)
+    assert warned.stdout == plain.stdout, warned
+    lines = warned.stderr.decode().splitlines()
+    assert len(lines) == 1, f"expected one line on stderr\n{warned}"
+    assert "HAKMEM_RETAIN_MIN" in lines[0] and "banana" in lines[0], warned

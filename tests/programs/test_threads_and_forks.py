@@ -1,0 +1,40 @@
+"""Threads, forks, exits, signals and limits, each in a small C program."""
+
+from __future__ import annotations
+
+from .builder import Builder
+from .harness import Runner
+
+STORM_LIMIT_KB = 150 * 1024
+ADDRESS_SPACE_LIMIT_KB = 300 * 1024
+# What a limit of 300 MiB must leave to the program's blocks, or it is of no use to anyone.
+LEAST_OBTAINED_MIB = 64
+
+
+def test_child_of_threaded_parent_can_allocate(runner: Runner, builder: Builder) -> None:
+    runner.same_output([builder.program("c/fork_in_threaded_program.c")])
+
+
+def test_hundred_thousand_short_threads_leave_memory_bounded(runner: Runner, builder: Builder) -> None:
+    finished = runner.run([builder.program("c/thread_storm.c")])
+    highest_kb = int(finished.text)
+    assert highest_kb < STORM_LIMIT_KB, f"{highest_kb} kB resident, {STORM_LIMIT_KB} allowed\n{finished}"
+
+
+def test_thread_specific_destructors_can_allocate_in_every_round(runner: Runner, builder: Builder) -> None:
+    runner.same_output([builder.program("c/thread_specific_destructors.c")])
+
+
+def test_allocates_before_main_and_after_exit(runner: Runner, builder: Builder) -> None:
+    runner.same_output([builder.program("c/before_main_and_after_exit.c")])
+
+
+def test_timer_signals_lose_no_block(runner: Runner, builder: Builder) -> None:
+    runner.same_output([builder.program("c/timer_signal.c")])
+
+
+def test_used_up_address_space_gives_null_and_enomem(runner: Runner, builder: Builder) -> None:
+    program = builder.program("c/address_space_limit.c")
+    finished = runner.run(["bash", "-c", f"ulimit -v {ADDRESS_SPACE_LIMIT_KB} && exec {program}"])
+    obtained_mib = int(finished.text)
+    assert LEAST_OBTAINED_MIB <= obtained_mib <= ADDRESS_SPACE_LIMIT_KB // 1024, finished
