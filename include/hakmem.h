@@ -60,9 +60,9 @@ HAK_EXPORT size_t hak_good_size(size_t size);
 
 /* Requests up to 1 KiB (tiny) and up to 64 KiB (mid) are rounded up to a size class; larger ones
  * have none. Classes are numbered from 0, tiny first, in the order of their block size. */
-HAK_EXPORT int hak_size_class_count(void);      /* tiny and mid together */
-HAK_EXPORT int hak_tiny_class_count(void);      /* the first so many are tiny */
-HAK_EXPORT int hak_size_class_of(size_t size);  /* -1 and EINVAL above the mid lane */
+HAK_EXPORT int hak_size_class_count(void);                   /* tiny and mid together */
+HAK_EXPORT int hak_tiny_class_count(void);                   /* the first so many are tiny */
+HAK_EXPORT int hak_size_class_of(size_t size);               /* -1 and EINVAL above the mid lane */
 HAK_EXPORT size_t hak_size_class_bytes(int size_class);      /* block size; 0 and EINVAL if none */
 HAK_EXPORT size_t hak_size_class_slab_bytes(int size_class); /* of the slab run; 0 and EINVAL if none */
 
@@ -122,11 +122,11 @@ HAK_EXPORT size_t hak_site_list(hak_site_stats_t *out, size_t capacity);
 typedef struct hak_option_info {
     const char *name;
     const char *environment;
-    const char *type;          /* "bool", "size" (K, M, G suffix allowed), "int", "string" */
+    const char *type; /* "bool", "size" (K, M, G suffix allowed), "int", "string" */
     const char *default_value;
     const char *description;
-    const char *source;        /* "default", "hakmem_conf", "environment" or "api" */
-    char value[128];           /* in force now */
+    const char *source; /* "default", "hakmem_conf", "environment" or "api" */
+    char value[128];    /* in force now */
 } hak_option_info_t;
 
 HAK_EXPORT int hak_option_count(void);
@@ -144,21 +144,21 @@ extern const char *hakmem_conf;
 HAK_EXPORT void hak_stats_print(int fd);
 
 typedef struct hak_stats {
-    uint64_t live_bytes;      /* in blocks that the program holds, rounded up to their class */
+    uint64_t live_bytes; /* in blocks that the program holds, rounded up to their class */
     uint64_t live_blocks;
-    uint64_t cached_bytes;    /* in magazines and remote buffers */
+    uint64_t cached_bytes;       /* in magazines and remote buffers */
     uint64_t free_in_slab_bytes; /* in slabs that are in use */
-    uint64_t retained_bytes;  /* resident but in no slab */
-    uint64_t metadata_bytes;  /* an upper bound of what is resident */
-    uint64_t reserved_bytes;  /* address space */
-    uint64_t resident_bytes;  /* of the whole process, as the kernel says */
+    uint64_t retained_bytes;     /* resident but in no slab */
+    uint64_t metadata_bytes;     /* an upper bound of what is resident */
+    uint64_t reserved_bytes;     /* address space */
+    uint64_t resident_bytes;     /* of the whole process, as the kernel says */
     uint64_t slabs_in_use;
     uint64_t heaps_active, heaps_abandoned;
     uint64_t refills, refilled_blocks, flushes, flushed_blocks, remote_frees, remote_flushes;
     uint64_t slabs_created, slabs_released, slabs_adopted;
     uint64_t large_allocs, large_frees, huge_allocs, huge_frees, huge_remaps;
     uint64_t purges, purged_bytes, system_calls;
-    uint64_t fallbacks;       /* all reasons together; hak_stats_print names them */
+    uint64_t fallbacks; /* all reasons together; hak_stats_print names them */
 } hak_stats_t;
 
 HAK_EXPORT void hak_stats_get(hak_stats_t *out);

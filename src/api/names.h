@@ -9,7 +9,7 @@
 #include "hakmem.h"
 
 #ifdef HAKMEM_STANDARD_NAMES
-#define ALSO_NAMED(standard, own, result, parameters) \
+#define ALSO_NAMED(standard, own, result, parameters)                                                        \
     HAK_EXPORT result standard parameters __attribute__((alias(#own)));
 #else
 #define ALSO_NAMED(standard, own, result, parameters)

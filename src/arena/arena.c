@@ -62,7 +62,8 @@ static bool search(struct region *r, const uint64_t *bitmap, bool only_dirty, un
 static bool find_free(unsigned slabs, unsigned alignment_slabs, struct place *out) {
     for (uint32_t i = 1; i <= arena.regions && arena.dirty_slabs >= slabs; i++) {
         struct region *r = region_at(i);
-        if (r != NULL && !r->only_huge && search(r, r->dirty, true, slabs, alignment_slabs, CANDIDATES_MAX, out)) {
+        if (r != NULL && !r->only_huge &&
+            search(r, r->dirty, true, slabs, alignment_slabs, CANDIDATES_MAX, out)) {
             return true;
         }
     }
@@ -208,7 +209,8 @@ void arena_figures(struct arena_figures *out) {
         size_t slabs = (size_t)r->committed * SLABS_PER_SUPERSLAB - r->first_free_slab;
         out->metadata_bytes += REGION_HEADERS_OFFSET + slabs * sizeof(struct slab);
         for (size_t w = 0; w < (r->superslabs + 63) / 64; w++) {
-            out->metadata_bytes += bit_count(r->bitmaps_touched[w]) * SLABS_PER_SUPERSLAB * BITMAP_BYTES;
+            out->metadata_bytes +=
+                (size_t)bit_count(r->bitmaps_touched[w]) * SLABS_PER_SUPERSLAB * BITMAP_BYTES;
         }
     }
     lock_release(&arena.lock);
@@ -238,13 +240,16 @@ void arena_visit(void (*visit)(struct slab *head, uintptr_t address, void *conte
 }
 
 void arena_lock_for_fork(void) {
+    lock_acquire(&arena.purge_lock);
     lock_acquire(&arena.lock);
 }
 
 void arena_unlock_after_fork(bool child) {
     if (child) {
         lock_reset(&arena.lock);
+        lock_reset(&arena.purge_lock);
     } else {
         lock_release(&arena.lock);
+        lock_release(&arena.purge_lock);
     }
 }

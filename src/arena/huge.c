@@ -120,9 +120,14 @@ void arena_give_huge(struct slab *head, bool resident) {
     struct region *r = region_of((uintptr_t)head);
     size_t first = (size_t)(head - region_slab(r, 0)) / SLABS_PER_SUPERSLAB;
     size_t superslabs = arena_run_slabs(head) / SLABS_PER_SUPERSLAB;
-    if (head->moved && resident &&
-        os_renew((void *)region_superslab_address(r, first), superslabs << SUPERSLAB_SHIFT)) {
-        resident = false;
+    if (head->moved && resident) {
+        void *start = (void *)region_superslab_address(r, first);
+        if (os_renew(start, superslabs << SUPERSLAB_SHIFT)) {
+            resident = false;
+        } else if (!os_commit(start, superslabs << SUPERSLAB_SHIFT)) {
+            report_fallback(FALLBACK_RUN_LOST, superslabs << SUPERSLAB_SHIFT);
+            return; /* its addresses may be another mapping's by now: it stays taken */
+        }
     }
     lock_acquire(&arena.lock);
     atomic_store_explicit(&head->state, SLAB_FREE, memory_order_relaxed); /* as in arena_take */

@@ -10,7 +10,8 @@
 
 struct arena {
     struct lock lock;
-    uint32_t regions; /* highest region id ever used */
+    struct lock purge_lock; /* held while slabs are out of circulation; taken before `lock` or tried */
+    uint32_t regions;       /* highest region id ever used */
     size_t used_slabs;
     size_t dirty_slabs; /* free and perhaps resident */
     uint64_t purges, purged_bytes;

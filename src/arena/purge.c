@@ -24,8 +24,8 @@ static size_t bound_slabs(void) {
 
 /* Takes slabs first..last of a superslab out of circulation, neither free nor dirty until they are
  * purged, and adds them to the batch, to its last range if they are neighbours. False if it is full. */
-static bool collect_run(struct region *r, size_t superslab, unsigned first, unsigned last, struct range *batch,
-                        size_t *count) {
+static bool collect_run(struct region *r, size_t superslab, unsigned first, unsigned last,
+                        struct range *batch, size_t *count) {
     struct superslab *state = &r->states[superslab];
     size_t begin = superslab * SLABS_PER_SUPERSLAB + first;
     size_t end = superslab * SLABS_PER_SUPERSLAB + last + 1;
@@ -90,8 +90,8 @@ static void put_back(const struct range *range, bool purged) {
     }
 }
 
-/* Purges down to `target` dirty slabs, highest addresses first. Lock held on entry and exit. Returns
- * the slabs purged; gives up when the OS refuses. */
+/* Purges down to `target` dirty slabs, highest addresses first. Both locks held on entry and exit.
+ * Returns the slabs purged; gives up when the OS refuses. */
 static size_t purge_to(size_t target) {
     size_t purged = 0;
     while (arena.dirty_slabs > target) {
@@ -112,14 +112,15 @@ static size_t purge_to(size_t target) {
             }
         }
         if (count == 0) {
-            return purged; /* others are purging the rest */
+            break;
         }
         lock_release(&arena.lock);
         bool done[BATCH_RANGES];
         for (size_t i = 0; i < count; i++) {
             const struct range *range = &batch[i];
             struct region *r = range->region;
-            done[i] = os_purge((void *)(r->base + (range->first_slab << SLAB_SHIFT)), range->slabs << SLAB_SHIFT);
+            done[i] =
+                os_purge((void *)(r->base + (range->first_slab << SLAB_SHIFT)), range->slabs << SLAB_SHIFT);
             if (range->bitmaps > 0) {
                 size_t stride = SLABS_PER_SUPERSLAB * BITMAP_BYTES;
                 os_purge(r->bitmaps + range->first_bitmap * stride, range->bitmaps * stride);
@@ -147,15 +148,19 @@ static size_t purge_to(size_t target) {
 
 void arena_unlock_within_bound(void) {
     size_t bound = bound_slabs();
-    if (UNLIKELY(arena.dirty_slabs > bound)) {
+    /* A thread that is purging already goes on until it is within the bound. */
+    if (UNLIKELY(arena.dirty_slabs > bound) && lock_try(&arena.purge_lock)) {
         purge_to(PURGE_TO_PART(bound));
+        lock_release(&arena.purge_lock);
     }
     lock_release(&arena.lock);
 }
 
 size_t arena_purge_all(void) {
+    lock_acquire(&arena.purge_lock);
     lock_acquire(&arena.lock);
     size_t purged = purge_to(0);
     lock_release(&arena.lock);
+    lock_release(&arena.purge_lock);
     return purged << SLAB_SHIFT;
 }

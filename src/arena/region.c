@@ -39,7 +39,7 @@ static struct plan plan_region(size_t bytes) {
     size_t superslabs = bytes >> SUPERSLAB_SHIFT;
     plan.bitmap_words = (superslabs + 63) / 64;
     size_t states = superslabs * sizeof(struct superslab);
-    size_t bits = plan.bitmap_words * sizeof(uint64_t) * (AVAIL_LEVELS + 2);
+    size_t bits = (AVAIL_LEVELS + 2) * sizeof(uint64_t) * plan.bitmap_words;
     size_t front = sizeof(struct region);
     size_t at = REGION_HEADERS_OFFSET;
     plan.headers = place(&at, slabs * sizeof(struct slab));

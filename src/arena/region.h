@@ -24,14 +24,14 @@ struct superslab {
 struct region {
     uintptr_t base;
     size_t bytes;
-    uint32_t superslabs;       /* all of them, metadata's included */
-    uint32_t committed;        /* superslabs below this are usable memory */
-    uint32_t first_free_slab;  /* the first after the metadata */
-    bool only_huge;            /* made for one huge block: no slab was ever in it */
-    struct superslab *states;  /* one for each superslab */
+    uint32_t superslabs;           /* all of them, metadata's included */
+    uint32_t committed;            /* superslabs below this are usable memory */
+    uint32_t first_free_slab;      /* the first after the metadata */
+    bool only_huge;                /* made for one huge block: no slab was ever in it */
+    struct superslab *states;      /* one for each superslab */
     uint64_t *avail[AVAIL_LEVELS]; /* bitmaps over superslabs */
-    uint64_t *dirty;           /* bitmap: superslabs with a dirty slab */
-    uint64_t *bitmaps_touched; /* bitmap: superslabs whose block bitmaps may be resident */
+    uint64_t *dirty;               /* bitmap: superslabs with a dirty slab */
+    uint64_t *bitmaps_touched;     /* bitmap: superslabs whose block bitmaps may be resident */
     unsigned char *small_bitmaps;  /* SMALL_BITMAP_BYTES for each slab */
     unsigned char *bitmaps;        /* BITMAP_BYTES for each slab */
     _Atomic uint32_t *page_words;  /* one for each slab, where there is no flat page map */

@@ -24,19 +24,19 @@ enum slab_state {
 /* One cache line. The header of a run is that of its first slab; those of the others only say where
  * the first is. */
 struct slab {
-    _Atomic uint64_t summary[2];   /* bit w: word w of the bitmap may be non-zero; any thread */
-    _Atomic uint64_t *words;       /* the bitmap: 1 = free; zero throughout while only bumped */
-    _Atomic uint32_t bump;         /* blocks handed out for the first time so far; owner writes */
-    _Atomic uint32_t owner;        /* id of the heap; changes only while SLAB_PARTIAL, under its lock */
-    _Atomic uint8_t state;         /* enum slab_state */
+    _Atomic uint64_t summary[2]; /* bit w: word w of the bitmap may be non-zero; any thread */
+    _Atomic uint64_t *words;     /* the bitmap: 1 = free; zero throughout while only bumped */
+    _Atomic uint32_t bump;       /* blocks handed out for the first time so far; owner writes */
+    _Atomic uint32_t owner;      /* id of the heap; changes only while SLAB_PARTIAL, under its lock */
+    _Atomic uint8_t state;       /* enum slab_state */
     uint8_t size_class;
-    uint8_t run_slabs;             /* length of the run, 0 if it is longer than a superslab */
-    uint8_t head_back;             /* slabs back to the first one of the run */
-    _Atomic uint16_t full_words;   /* words in which every block is free; exact while parked */
-    bool moved;                    /* a huge run whose pages came by os_move_pages */
-    struct slab *next;             /* in the inbox or in the owner's list */
-    struct slab *previous;         /* in the owner's list */
-    _Atomic size_t span_bytes;     /* usable bytes of a large or huge block; else of the run */
+    uint8_t run_slabs;           /* length of the run, 0 if it is longer than a superslab */
+    uint8_t head_back;           /* slabs back to the first one of the run */
+    _Atomic uint16_t full_words; /* words in which every block is free; exact while parked */
+    bool moved;                  /* a huge run whose pages came by os_move_pages */
+    struct slab *next;           /* in the inbox or in the owner's list */
+    struct slab *previous;       /* in the owner's list */
+    _Atomic size_t span_bytes;   /* usable bytes of a large or huge block; else of the run */
 };
 _Static_assert(sizeof(struct slab) == CACHE_LINE_BYTES, "a slab header is one cache line");
 

@@ -61,8 +61,9 @@ static struct slab *list_choose(struct heap *heap, unsigned size_class) {
 }
 
 static void drain_inbox(struct heap *heap) {
-    /* acquire pairs with the release in push: the pusher's writes to slab->next */
-    struct slab *slab = atomic_exchange_explicit(&heap->inbox, NULL, memory_order_acquire);
+    /* acquire pairs with the release in bin_queue: the pusher's write to slab->next; seq_cst for
+     * bin_release_if_free */
+    struct slab *slab = atomic_exchange_explicit(&heap->inbox, NULL, memory_order_seq_cst);
     while (slab != NULL) {
         struct slab *next = slab->next;
         list_add(heap, slab);
@@ -96,24 +97,31 @@ static bool unlink_if_free(struct heap *owner, struct slab *slab) {
         return false;
     }
     list_remove(owner, slab);
-    /* relaxed: under the lock, and arena_visit takes SLAB_INTERNAL as it finds it */
+    /* Nobody's from here on: a thread that comes late and compares owners under this lock then sees
+     * that the slab is not in the lock's care any more. relaxed: under the lock, and arena_visit takes
+     * SLAB_INTERNAL as it finds it */
+    atomic_store_explicit(&slab->owner, 0, memory_order_relaxed);
     atomic_store_explicit(&slab->state, SLAB_INTERNAL, memory_order_relaxed);
     return true;
 }
 
 void bin_release_if_free(struct heap *self, struct slab *slab) {
     for (;;) {
-        /* relaxed: verified under the lock; the slab may have changed hands or been released since */
+        /* relaxed: verified under the lock; the slab may have changed hands or been released by now */
         struct heap *owner = heap_by_id(atomic_load_explicit(&slab->owner, memory_order_relaxed));
         if (owner == NULL) {
             return;
         }
         lock_acquire(&owner->lock);
-        if (atomic_load_explicit(&slab->owner, memory_order_relaxed) != owner->id) {
+        /* acquire pairs with the releases in slab_init and adopt_from: where the owner is the new one,
+         * the state is not the old one */
+        if (atomic_load_explicit(&slab->owner, memory_order_acquire) != owner->id) {
             lock_release(&owner->lock);
             continue;
         }
-        if (state_of(slab) == SLAB_QUEUED) {
+        /* seq_cst: after slab_put's count of full words, as bin_queue reads that count after it has set
+         * the state and pushed; one of the two sees the other */
+        if (atomic_load_explicit(&slab->state, memory_order_seq_cst) == SLAB_QUEUED) {
             drain_inbox(owner);
         }
         bool unlinked = unlink_if_free(owner, slab);
@@ -152,17 +160,26 @@ void bin_sweep(struct heap *self, struct heap *heap) {
 void bin_park(struct heap *heap, unsigned size_class) {
     struct bin *bin = &heap->bins[size_class];
     struct slab *slab = bin->current;
+    /* Let go first: from the moment it is FULL, others may queue and release it. */
+    bin->current = NULL;
     /* seq_cst, the store and the loads: pairs with slab_put and bin_queue, which write the summary and
      * then read the state; one side sees the other */
     atomic_exchange_explicit(&slab->state, SLAB_FULL, memory_order_seq_cst);
     uint64_t free_words = atomic_load_explicit(&slab->summary[0], memory_order_seq_cst) |
                           atomic_load_explicit(&slab->summary[1], memory_order_seq_cst);
-    uint8_t expected = SLAB_FULL;
-    if (free_words != 0 && atomic_compare_exchange_strong_explicit(&slab->state, &expected, SLAB_CURRENT,
-                                                                   memory_order_seq_cst, memory_order_seq_cst)) {
-        return; /* blocks came back just now: it stays the current one */
+    if (free_words != 0) {
+        bin_queue(heap, slab); /* blocks came back just now */
     }
-    bin->current = NULL;
+}
+
+void bin_settle_after_fork(struct heap *heap, unsigned size_class) {
+    struct bin *bin = &heap->bins[size_class];
+    if (bin->current != NULL && state_of(bin->current) != SLAB_CURRENT) {
+        bin->current = NULL;
+    }
+    if (bin->current == NULL) {
+        bin->pending[0] = bin->pending[1] = 0;
+    }
 }
 
 void bin_retire(struct heap *heap, unsigned size_class) {
@@ -197,13 +214,14 @@ void bin_queue(struct heap *self, struct slab *slab) {
         struct slab *head = atomic_load_explicit(&owner->inbox, memory_order_relaxed);
         do {
             slab->next = head;
-            /* release pairs with the acquire in drain_inbox */
-        } while (!atomic_compare_exchange_weak_explicit(&owner->inbox, &head, slab, memory_order_release,
+            /* release pairs with the acquire in drain_inbox; seq_cst for what follows */
+        } while (!atomic_compare_exchange_weak_explicit(&owner->inbox, &head, slab, memory_order_seq_cst,
                                                         memory_order_relaxed));
     }
-    /* The last block may have come back before the slab was in a list. relaxed: verified under the lock;
-     * from here on the slab may be released by anyone, so nothing but its atomics may be read */
-    if (atomic_load_explicit(&slab->full_words, memory_order_relaxed) == words) {
+    /* The last block may have come back before the slab was in a list. seq_cst: see
+     * bin_release_if_free. From here on the slab may be released by anyone, so nothing but its atomics
+     * may be read. */
+    if (atomic_load_explicit(&slab->full_words, memory_order_seq_cst) == words) {
         bin_release_if_free(self, slab);
     }
 }
@@ -229,9 +247,9 @@ static bool adopt_from(struct heap *from, void *context) {
     if (slab != NULL) {
         list_remove(from, slab);
         make_current(adoption->heap, adoption->size_class, slab);
-        /* relaxed: under the old owner's lock; a thread that read the old owner takes that lock and
-         * looks again */
-        atomic_store_explicit(&slab->owner, adoption->heap->id, memory_order_relaxed);
+        /* release pairs with the acquire in bin_release_if_free; a thread that read the old owner takes
+         * the old owner's lock and looks again */
+        atomic_store_explicit(&slab->owner, adoption->heap->id, memory_order_release);
         page_map_set(arena_address(slab), slab->run_slabs,
                      page_word(adoption->heap->id, adoption->size_class * CLASS_SCALE));
     }
@@ -252,7 +270,8 @@ static bool fresh_slab(struct heap *heap, unsigned size_class) {
                                ? region->small_bitmaps + index * SMALL_BITMAP_BYTES
                                : region->bitmaps + index * BITMAP_BYTES;
     slab_init(slab, size_class, heap->id, (_Atomic uint64_t *)(void *)words);
-    page_map_set(region->base + (index << SLAB_SHIFT), c->run_slabs, page_word(heap->id, size_class * CLASS_SCALE));
+    page_map_set(region->base + (index << SLAB_SHIFT), c->run_slabs,
+                 page_word(heap->id, size_class * CLASS_SCALE));
     heap->bins[size_class].current = slab;
     heap->bins[size_class].pending[0] = heap->bins[size_class].pending[1] = 0;
     count(&heap->counters.slabs_created, 1);
@@ -262,7 +281,8 @@ static bool fresh_slab(struct heap *heap, unsigned size_class) {
 
 bool bin_next_slab(struct heap *heap, unsigned size_class) {
     /* relaxed: an idle look; drain_inbox acquires */
-    if (list_first(heap, size_class) != NULL || atomic_load_explicit(&heap->inbox, memory_order_relaxed) != NULL) {
+    if (list_first(heap, size_class) != NULL ||
+        atomic_load_explicit(&heap->inbox, memory_order_relaxed) != NULL) {
         lock_acquire(&heap->lock);
         drain_inbox(heap);
         struct slab *slab = list_choose(heap, size_class);

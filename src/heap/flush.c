@@ -53,7 +53,7 @@ static void put(struct heap *heap, const struct spot *spot) {
     if (UNLIKELY(twice != 0)) {
         size_t number = spot->word * 64 + bit_lowest(twice);
         uintptr_t block = arena_address(spot->slab) + number * size_classes[spot->slab->size_class].bytes;
-        report_block("double free", (void *)block, spot->slab); // NOLINT(performance-no-int-to-ptr)
+        report_block("double free", (void *)block, spot->slab);
     }
     if (events & SLAB_HAS_FREE) {
         bin_queue(heap, spot->slab);
@@ -118,7 +118,8 @@ void heap_flush_remote(struct heap *heap) {
 
 void heap_free_remote(struct heap *heap, void *block, unsigned size_class) {
     uint32_t n = remote_count(heap);
-    size_t bytes = atomic_load_explicit(&heap->remote_bytes, memory_order_relaxed) + size_classes[size_class].bytes;
+    size_t bytes =
+        atomic_load_explicit(&heap->remote_bytes, memory_order_relaxed) + size_classes[size_class].bytes;
     heap->remote[n] = block;
     remote_set(heap, n + 1, bytes);
     count(&heap->counters.remote_frees, 1);

@@ -21,6 +21,7 @@ struct libc_chunk {
     size_t previous_size;
     size_t size_and_flags;
 };
+#define CHUNK_PREVIOUS_IN_USE 1u
 #define CHUNK_MAPPED 2u
 #define CHUNK_OTHER_ARENA 4u
 #define CHUNK_FLAGS 7u
@@ -45,14 +46,18 @@ static size_t chunk_usable(const struct libc_chunk *chunk) {
 static bool looks_like_libc(const void *p) {
     uintptr_t address = (uintptr_t)p;
     struct os_mapping mapping;
-    if (address % 16 != 0 || !os_find_mapping(address, &mapping) || !mapping.writable || mapping.stack ||
-        !(mapping.anonymous || mapping.break_heap) || address < mapping.start + sizeof(struct libc_chunk)) {
+    enum os_answer mapped = address % 16 == 0 ? os_find_mapping(address, &mapping) : OS_NO;
+    if (mapped == OS_UNKNOWN) {
+        return true; /* libc's own checks are better than ending a program that is right */
+    }
+    if (mapped == OS_NO || !mapping.writable || mapping.stack || !(mapping.anonymous || mapping.break_heap) ||
+        address < mapping.start + sizeof(struct libc_chunk)) {
         return false;
     }
     struct libc_chunk chunk = chunk_of(p);
     size_t size = chunk.size_and_flags & ~(size_t)CHUNK_FLAGS;
     uintptr_t start = address - sizeof chunk;
-    if (size < 2 * sizeof chunk || size % 16 != 0 || size > mapping.end - start) {
+    if (size < 2 * sizeof chunk || size % 16 != 0) {
         return false;
     }
     if ((chunk.size_and_flags & CHUNK_MAPPED) != 0) {
@@ -62,7 +67,12 @@ static bool looks_like_libc(const void *p) {
     if ((chunk.size_and_flags & CHUNK_OTHER_ARENA) != 0) {
         return round_down(address, LIBC_ARENA_BYTES) >= mapping.start;
     }
-    return mapping.break_heap;
+    /* The main arena: grown by brk, or by mmap where that failed. The next chunk says that this one is in
+     * use. */
+    if (size + sizeof chunk > mapping.end - start) {
+        return false;
+    }
+    return (chunk_of((const char *)p + size).size_and_flags & CHUNK_PREVIOUS_IN_USE) != 0;
 }
 
 static void require_libc(const void *p, const char *misuse) {

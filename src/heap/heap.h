@@ -17,9 +17,9 @@
 /* A stack of free blocks of one size class, in an array that grows on demand. All zero, it is both
  * empty and full. Its size is the scale of class offsets in page-map words. */
 struct magazine {
-    void **top;  /* above the newest block */
-    void **base; /* the oldest */
-    void **end;  /* capacity */
+    void **top;       /* above the newest block */
+    void **base;      /* the oldest */
+    void **end;       /* capacity */
     uint32_t refills; /* since the array last grew */
     uint32_t unused;
 };
@@ -29,7 +29,7 @@ _Static_assert(sizeof(struct magazine) == CLASS_SCALE, "class offsets in page-ma
 struct bin {
     struct slab *current;
     struct slab *_Atomic partial; /* doubly linked; written under the heap's lock */
-    uint64_t pending[2];   /* words of the current slab taken over from its summary */
+    uint64_t pending[2];          /* words of the current slab taken over from its summary */
 };
 
 /* relaxed loads and stores by the owner, relaxed loads by readers */
@@ -44,7 +44,8 @@ struct counters {
 };
 
 static inline void count(_Atomic uint64_t *counter, uint64_t n) {
-    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n, memory_order_relaxed);
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
+                          memory_order_relaxed);
 }
 
 #define REMOTE_BLOCKS 128
@@ -68,9 +69,9 @@ struct heap {
 
     /* What other threads touch stands on lines of its own. */
     _Alignas(CACHE_LINE_BYTES) struct slab *_Atomic inbox; /* slabs that have free blocks again */
-    struct lock lock;             /* the lists of partly-used slabs, and who owns the slabs in them */
-    _Atomic uint32_t state;       /* enum heap_state */
-    struct heap *next_abandoned;  /* under the registry's lock */
+    struct lock lock;            /* the lists of partly-used slabs, and who owns the slabs in them */
+    _Atomic uint32_t state;      /* enum heap_state */
+    struct heap *next_abandoned; /* under the registry's lock */
 };
 
 /* A heap with the room for its magazines' arrays. */
@@ -119,7 +120,7 @@ void heap_check_block(const void *block);
 /* Makes a slab with free blocks the current one: from the inbox, the partly-used ones, an abandoned
  * heap, or the arena. False if there is no memory. */
 bool bin_next_slab(struct heap *heap, unsigned size_class);
-/* Parks the current slab, which has nothing left as far as its owner knows. */
+/* Parks the current slab, which has nothing left as far as its owner knows: there is none then. */
 void bin_park(struct heap *heap, unsigned size_class);
 /* Puts the current slab among the partly-used ones or releases it. */
 void bin_retire(struct heap *heap, unsigned size_class);
@@ -127,6 +128,8 @@ void bin_retire(struct heap *heap, unsigned size_class);
 void bin_queue(struct heap *self, struct slab *slab);
 /* Releases the slab if it is parked and wholly free. */
 void bin_release_if_free(struct heap *self, struct slab *slab);
+/* In a forked child, for a heap that has lost its thread: makes sure that its current slab is one. */
+void bin_settle_after_fork(struct heap *heap, unsigned size_class);
 /* Releases what is wholly free in the heap's lists, its inbox included. */
 void bin_sweep(struct heap *self, struct heap *heap);
 

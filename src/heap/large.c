@@ -1,6 +1,7 @@
 #include "heap/large.h"
 
 #include "arena/arena.h"
+#include "base/text.h"
 #include "os/os.h"
 #include "os/report.h"
 
@@ -51,7 +52,7 @@ void *large_allocate(struct heap *heap, size_t size, size_t alignment, bool *zer
     set_span(slab, span);
     page_map_set(address, 1, page_word(huge ? PAGE_OWNER_HUGE : PAGE_OWNER_LARGE, 0));
     count_event(heap, huge, true);
-    return (void *)address; // NOLINT(performance-no-int-to-ptr)
+    return (void *)address;
 }
 
 static const char *lane_of(const struct slab *slab) {
@@ -96,9 +97,15 @@ static void *move_huge(struct heap *heap, struct slab *slab, void *p, size_t spa
         return NULL;
     }
     uintptr_t address = arena_address(target);
-    void *moved = (void *)address; // NOLINT(performance-no-int-to-ptr)
+    void *moved = (void *)address;
     /* The whole run and not just the span: what is left behind must read as zero throughout. */
-    bool by_pages = os_move_pages(p, moved, arena_run_slabs(slab) << SLAB_SHIFT);
+    enum os_move move = os_move_pages(p, moved, arena_run_slabs(slab) << SLAB_SHIFT);
+    if (move == OS_TARGET_LOST) {
+        /* The run stays taken for ever: its addresses may be another mapping's by now. */
+        report_fallback(FALLBACK_RUN_LOST, span);
+        return NULL;
+    }
+    bool by_pages = move == OS_MOVED;
     if (by_pages) {
         target->moved = true;
         if (heap != NULL) {
@@ -145,18 +152,21 @@ COLD void large_report_stray(const char *action, const void *p) {
     const struct slab *slab = region_slab(region, index);
     /* relaxed throughout: the program is about to end; a guess at what it did is all that is wanted */
     bool was_block = ((uintptr_t)p & (SLAB_BYTES - 1)) == 0 &&
-                     atomic_load_explicit(&slab->state, memory_order_relaxed) == SLAB_FREE && span_of(slab) != 0;
-    strcpy(kind, action);
+                     atomic_load_explicit(&slab->state, memory_order_relaxed) == SLAB_FREE &&
+                     span_of(slab) != 0;
+    struct text line = TEXT_ON(kind);
+    text_string(&line, action);
     for (size_t back = 0; back <= index; back++) {
         const struct slab *head = region_slab(region, index - back);
-        if (atomic_load_explicit(&head->state, memory_order_relaxed) == SLAB_LARGE && arena_run_slabs(head) > back) {
-            strcat(kind, " (not the start of a block)");
+        if (atomic_load_explicit(&head->state, memory_order_relaxed) == SLAB_LARGE &&
+            arena_run_slabs(head) > back) {
+            text_string(&line, " (not the start of a block)");
             report_misuse(kind, p, lane_of(head), 0, arena_address(head));
         }
     }
     if (was_block && strncmp(action, "invalid free", 12) == 0) {
         report_misuse("double free (its slab is no longer in use)", p, "unknown", 0, (uintptr_t)p);
     }
-    strcat(kind, " (its slab is not in use)");
+    text_string(&line, " (its slab is not in use)");
     report_misuse(kind, p, "unknown", 0, round_down((uintptr_t)p, SLAB_BYTES));
 }

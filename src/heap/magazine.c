@@ -64,9 +64,6 @@ NOINLINE void *heap_refill(struct heap *heap, unsigned size_class) {
                 break;
             }
             bin_park(heap, size_class);
-            if (bin->current != NULL) {
-                continue;
-            }
         }
         if (!bin_next_slab(heap, size_class)) {
             return NULL;

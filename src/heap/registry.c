@@ -41,7 +41,8 @@ static struct heap *abandoned_pop(void) {
     if (heap != NULL) {
         abandoned = heap->next_abandoned;
         heap->next_abandoned = NULL;
-        atomic_store_explicit(&abandoned_count, atomic_load_explicit(&abandoned_count, memory_order_relaxed) - 1,
+        atomic_store_explicit(&abandoned_count,
+                              atomic_load_explicit(&abandoned_count, memory_order_relaxed) - 1,
                               memory_order_relaxed);
         atomic_store_explicit(&heap->state, HEAP_ACTIVE, memory_order_relaxed);
     }
@@ -54,7 +55,7 @@ static struct heap *make(uint32_t id) {
     if (run == NULL) {
         return NULL;
     }
-    struct heap *heap = (struct heap *)arena_address(run); // NOLINT(performance-no-int-to-ptr)
+    struct heap *heap = (struct heap *)arena_address(run);
     if (!zero) {
         memset(heap, 0, sizeof *heap);
     }
@@ -117,7 +118,8 @@ bool heap_visit_abandoned(bool (*visit)(struct heap *heap, void *context), void 
     }
     bool done = false;
     lock_acquire(&lock);
-    for (struct heap *heap = abandoned; heap != NULL && !done && most > 0; heap = heap->next_abandoned, most--) {
+    for (struct heap *heap = abandoned; heap != NULL && !done && most > 0;
+         heap = heap->next_abandoned, most--) {
         done = visit(heap, context);
     }
     lock_release(&lock);
@@ -131,6 +133,18 @@ void heap_lock_for_fork(void) {
     }
 }
 
+/* Its thread may have been anywhere, in the middle of growing a magazine or of a flush too: what it held
+ * there might be free already and is given up. Its slabs serve the next thread. */
+static void clear_after_fork(struct heap *heap) {
+    memset(heap->magazines, 0, sizeof heap->magazines);
+    heap->slots_free = (void **)(void *)(heap + 1);
+    atomic_store_explicit(&heap->remote_count, 0, memory_order_relaxed); /* there is one thread */
+    atomic_store_explicit(&heap->remote_bytes, 0, memory_order_relaxed);
+    for (unsigned c = 0; c < SIZE_CLASSES; c++) {
+        bin_settle_after_fork(heap, c);
+    }
+}
+
 void heap_unlock_after_fork(bool child, struct heap *mine) {
     for (uint32_t id = 1; id < heap_id_limit(); id++) {
         struct heap *heap = heap_by_id(id);
@@ -140,13 +154,7 @@ void heap_unlock_after_fork(bool child, struct heap *mine) {
         }
         lock_reset(&heap->lock);
         if (heap != mine && atomic_load_explicit(&heap->state, memory_order_relaxed) == HEAP_ACTIVE) {
-            /* Its thread may have been anywhere, in the middle of a flush too: what it held in its
-             * magazines might be free already and is given up. Its slabs serve the next thread. */
-            for (unsigned c = 0; c < SIZE_CLASSES; c++) {
-                heap->magazines[c].top = heap->magazines[c].base;
-            }
-            heap->remote_count = 0;
-            heap->remote_bytes = 0;
+            clear_after_fork(heap);
             abandoned_push(heap);
         }
     }

@@ -3,6 +3,7 @@
 #include "arena/arena.h"
 #include "heap/foreign.h"
 #include "options/options.h"
+#include "os/os.h"
 #include "os/report.h"
 
 #include <errno.h>
@@ -29,6 +30,8 @@ static void end_thread(void *value) {
     heap_abandon(heap);
 }
 
+static void register_fork_handlers(void);
+
 static COLD void start_slow(void) {
     lock_acquire(&start_lock);
     if (!atomic_load_explicit(&started, memory_order_relaxed)) {
@@ -47,6 +50,7 @@ static COLD void start_slow(void) {
         atomic_store_explicit(&started, true, memory_order_release);
     }
     lock_release(&start_lock);
+    register_fork_handlers();
 }
 
 void runtime_start(void) {
@@ -97,35 +101,64 @@ void shared_heap_unlock(void) {
     lock_release(&shared_lock);
 }
 
+/* ---- Fork --------------------------------------------------------------------------------------- */
+
+/* glibc's fork takes the lock of its list of streams after the handlers have run; a thread that holds
+ * it may wait for a stream whose holder allocates. So it must come before our locks. It is recursive. */
+extern __attribute__((weak)) void _IO_list_lock(void);
+extern __attribute__((weak)) void _IO_list_unlock(void);
+extern __attribute__((weak)) void _IO_list_resetlock(void);
+
 /* The locks in the order in which they nest. */
 static void before_fork(void) {
+    if (_IO_list_lock != NULL) {
+        _IO_list_lock();
+    }
     lock_acquire(&start_lock);
+    options_lock_for_fork();
     lock_acquire(&shared_lock);
     heap_lock_for_fork();
     arena_lock_for_fork();
 }
 
-static void after_fork(bool child) {
-    arena_unlock_after_fork(child);
-    heap_unlock_after_fork(child, thread_heap);
-    if (child) {
-        lock_reset(&shared_lock);
-        lock_reset(&start_lock);
-    } else {
-        lock_release(&shared_lock);
-        lock_release(&start_lock);
+static void after_fork_in_parent(void) {
+    arena_unlock_after_fork(false);
+    heap_unlock_after_fork(false, thread_heap);
+    lock_release(&shared_lock);
+    options_unlock_after_fork(false);
+    lock_release(&start_lock);
+    if (_IO_list_unlock != NULL) {
+        _IO_list_unlock();
     }
 }
 
-static void after_fork_in_parent(void) {
-    after_fork(false);
-}
-
 static void after_fork_in_child(void) {
-    after_fork(true);
+    arena_unlock_after_fork(true);
+    heap_unlock_after_fork(true, thread_heap);
+    lock_reset(&shared_lock);
+    options_unlock_after_fork(true);
+    lock_reset(&start_lock);
+    if (_IO_list_resetlock != NULL) {
+        _IO_list_resetlock();
+    }
 }
 
-__attribute__((constructor)) static void at_load(void) {
+/* Handlers that are registered first run last before a fork and first after it, so that those of other
+ * libraries may allocate. The shared library is initialised first of all (see CMakeLists.txt), a static
+ * one by the first allocation. */
+static void register_fork_handlers(void) {
+    static _Atomic bool registered;
+    /* relaxed: only one thread may go on, and it needs nothing of the others */
+    if (!atomic_exchange_explicit(&registered, true, memory_order_relaxed)) {
+        pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    }
+}
+
+/* glibc hands constructors what main gets. This one comes before those of libc, which set `environ`, and
+ * before our own others. */
+__attribute__((constructor(101))) static void at_load(int argc, char **argv, char **environment) {
+    (void)argc;
+    (void)argv;
+    os_set_environment(environment);
     runtime_start();
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }

@@ -78,8 +78,8 @@ void *hak_alloc_at(size_t size, hak_site_t key) {
     add(&site->total_bytes, size);
     uint64_t live = add(&site->live_bytes, size);
     uint64_t peak = atomic_load_explicit(&site->peak_bytes, memory_order_relaxed);
-    while (live > peak && !atomic_compare_exchange_weak_explicit(&site->peak_bytes, &peak, live,
-                                                                 memory_order_relaxed, memory_order_relaxed)) {
+    while (live > peak && !atomic_compare_exchange_weak_explicit(
+                              &site->peak_bytes, &peak, live, memory_order_relaxed, memory_order_relaxed)) {
     }
     return p;
 }

@@ -3,11 +3,11 @@
  * Promises not to stop any thread: figures of running threads are a moment old. Costs a walk over all
  * slabs in use. Relies on heap and arena.
  */
+#include "observe/stats.h"
 #include "arena/arena.h"
 #include "base/text.h"
 #include "hakmem.h"
 #include "heap/heap.h"
-#include "observe/stats.h"
 #include "options/options.h"
 #include "os/os.h"
 #include "os/report.h"
@@ -22,8 +22,8 @@ static uint64_t read_counter(const _Atomic uint64_t *counter) {
 static void visit_run(struct slab *head, uintptr_t address, void *context) {
     (void)address;
     struct hak_stats *out = context;
-    /* relaxed: arena_visit has acquired the state */
-    uint8_t state = atomic_load_explicit(&head->state, memory_order_relaxed);
+    /* acquire pairs with slab_init: the state may have become CURRENT since arena_visit read it */
+    uint8_t state = atomic_load_explicit(&head->state, memory_order_acquire);
     size_t run = arena_run_slabs(head);
     out->slabs_in_use += run;
     if (state == SLAB_INTERNAL) {
@@ -125,7 +125,7 @@ static void counts_line(struct text *t, const char *name, const char *const *lab
     text_char(t, '\n');
 }
 
-#define COUNTS(t, name, labels, ...) \
+#define COUNTS(t, name, labels, ...)                                                                         \
     counts_line(t, name, labels, (const uint64_t[]){__VA_ARGS__}, sizeof(labels) / sizeof(labels[0]))
 
 void hak_stats_print(int fd) {

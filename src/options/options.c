@@ -32,19 +32,21 @@ struct definition {
 };
 
 static const struct definition definitions[OPTION_COUNT] = {
-    [OPTION_STATS] = {"stats", "HAKMEM_STATS", "0", "print a screen of statistics at exit", 1, TYPE_BOOL, false},
+    [OPTION_STATS] = {"stats", "HAKMEM_STATS", "0", "print a screen of statistics at exit", 1, TYPE_BOOL,
+                      false},
     [OPTION_STATS_FILE] = {"stats_file", "HAKMEM_STATS_FILE", "",
                            "write the statistics at exit to this file (%p: process id) instead of stderr", 0,
                            TYPE_STRING, false},
-    [OPTION_WRAP_DIAG] = {"wrap_diag", "HAKMEM_WRAP_DIAG", "0", "log each fall-back with its reason to stderr", 1,
-                          TYPE_BOOL, false},
+    [OPTION_WRAP_DIAG] = {"wrap_diag", "HAKMEM_WRAP_DIAG", "0",
+                          "log each fall-back with its reason to stderr", 1, TYPE_BOOL, false},
     [OPTION_FORCE_LIBC_ALLOC] = {"force_libc_alloc", "HAKMEM_FORCE_LIBC_ALLOC", "0",
                                  "hand every request to libc's allocator", 1, TYPE_BOOL, true},
     [OPTION_RETAIN_MIN] = {"retain_min", "HAKMEM_RETAIN_MIN", "4M",
-                           "free memory that may stay resident in any case", UINT64_MAX >> 1, TYPE_SIZE, false},
+                           "free memory that may stay resident in any case", UINT64_MAX >> 1, TYPE_SIZE,
+                           false},
     [OPTION_RETAIN_PERCENT] = {"retain_percent", "HAKMEM_RETAIN_PERCENT", "12",
-                               "free memory that may stay resident, in percent of the memory in use", 1000, TYPE_INT,
-                               false},
+                               "free memory that may stay resident, in percent of the memory in use", 1000,
+                               TYPE_INT, false},
     [OPTION_MAGAZINE_BYTES] = {"magazine_bytes", "HAKMEM_MAGAZINE_BYTES", "256K",
                                "most bytes of free blocks that one magazine of a thread may hold", 64 << 20,
                                TYPE_SIZE, true},
@@ -164,7 +166,8 @@ static void read_conf(const char *conf) {
             report_bad("hakmem_conf", conf, name_length, NULL, 0,
                        ": no such option; `hakmem options` lists them");
         } else if (value == NULL || !assign((enum option)option, value, value_length, SOURCE_CONF)) {
-            report_bad("hakmem_conf", conf, name_length, value, value_length, expectation((enum option)option));
+            report_bad("hakmem_conf", conf, name_length, value, value_length,
+                       expectation((enum option)option));
         }
         conf += length;
         conf += *conf == ',';
@@ -185,6 +188,18 @@ void options_init(void) {
         if (value != NULL && !assign((enum option)i, value, strlen(value), SOURCE_ENVIRONMENT)) {
             report_bad("environment", name, strlen(name), value, strlen(value), expectation((enum option)i));
         }
+    }
+}
+
+void options_lock_for_fork(void) {
+    lock_acquire(&lock);
+}
+
+void options_unlock_after_fork(bool child) {
+    if (child) {
+        lock_reset(&lock);
+    } else {
+        lock_release(&lock);
     }
 }
 

@@ -26,6 +26,10 @@ enum option {
 /* Reads `hakmem_conf` and the environment. Once, before any other call. */
 void options_init(void);
 
+/* Around fork. */
+void options_lock_for_fork(void);
+void options_unlock_after_fork(bool child);
+
 bool option_bool(enum option option);
 uint64_t option_number(enum option option);
 const char *option_text(enum option option); /* "" if unset */

@@ -65,12 +65,12 @@ static inline bool fault_due(enum os_fault kind) {
 #endif
 
 /* The result of a call of free's, with errno as it was before. */
-#define KEEPING_ERRNO(type, call) \
-    __extension__({ \
-        int saved_errno = errno; \
-        type result = (call); \
-        errno = saved_errno; \
-        result; \
+#define KEEPING_ERRNO(type, call)                                                                            \
+    __extension__({                                                                                          \
+        int saved_errno = errno;                                                                             \
+        type result = (call);                                                                                \
+        errno = saved_errno;                                                                                 \
+        result;                                                                                              \
     })
 
 static void *map(void *hint, size_t bytes, int protection, int extra_flags) {
@@ -138,17 +138,32 @@ bool os_purge(void *address, size_t bytes) {
 }
 
 bool os_renew(void *address, size_t bytes) {
-    return KEEPING_ERRNO(bool, !fault_due(OS_FAULT_PURGE) &&
-                                   map(address, bytes, PROT_READ | PROT_WRITE, MAP_FIXED) != NULL);
-}
-
-bool os_move_pages(void *from, void *to, size_t bytes) {
-    if (fault_due(OS_FAULT_REMAP)) {
+    if (KEEPING_ERRNO(bool, fault_due(OS_FAULT_PURGE))) {
         return false;
     }
-    count_call();
-    void *p = mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to);
-    return p == to;
+    return KEEPING_ERRNO(bool, map(address, bytes, PROT_READ | PROT_WRITE, MAP_FIXED) != NULL);
+}
+
+enum os_move os_move_pages(void *from, void *to, size_t bytes) {
+    if (fault_due(OS_FAULT_REMAP)) {
+        munmap(to, bytes); /* what the kernel has done by the time that it finds most reasons to fail */
+    } else {
+        count_call();
+        if (mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) == to) {
+            return OS_MOVED;
+        }
+        if (errno == EINVAL) {
+            return OS_NOT_MOVED; /* the kernel does not know the flag (before 5.7), and has done nothing */
+        }
+    }
+    void *again = map(to, bytes, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE);
+    if (again == to) {
+        return OS_NOT_MOVED;
+    }
+    if (again != NULL) {
+        os_release(again, bytes); /* an old kernel took the address for a hint */
+    }
+    return OS_TARGET_LOST;
 }
 
 void os_wait(_Atomic uint32_t *word, uint32_t value) {
@@ -162,7 +177,8 @@ void os_wake(_Atomic uint32_t *word, bool all) {
 void os_write(int fd, const char *bytes, size_t length) {
     int saved_errno = errno;
     while (length > 0) {
-        ssize_t written = write(fd, bytes, length);
+        /* Not libc's write, which is a cancellation point: a lock may be held. */
+        long written = syscall(SYS_write, fd, bytes, length);
         if (written < 0 && errno == EINTR) {
             continue;
         }
@@ -184,7 +200,7 @@ int os_duplicate(int fd) {
 }
 
 void os_close(int fd) {
-    close(fd);
+    syscall(SYS_close, fd);
 }
 
 int os_process_id(void) {

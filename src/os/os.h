@@ -25,11 +25,19 @@ void os_release(void *address, size_t bytes);
 bool os_commit(void *address, size_t bytes);
 /* Gives the pages back: they stay usable and read as zero. */
 bool os_purge(void *address, size_t bytes);
-/* The same, by a mapping of its own, which ends what moving pages did to the kernel's bookkeeping. */
+/* The same, by a mapping of its own, which ends what moving pages did to the kernel's bookkeeping. False
+ * if the pages are as they were, or gone: os_commit then tells which. */
 bool os_renew(void *address, size_t bytes);
+enum os_move {
+    OS_MOVED,
+    OS_NOT_MOVED,   /* `from` is as it was, `to` is usable, with any contents */
+    OS_TARGET_LOST, /* `from` is as it was, but `to` is not ours any more */
+};
+
 /* Moves the pages at `from` to `to` (both committed, no overlap) without copying; `from` stays
- * committed and reads as zero. False where the kernel cannot: nothing has changed then. */
-bool os_move_pages(void *from, void *to, size_t bytes);
+ * committed and reads as zero. Kernels before 6.17 cannot move what they keep as several areas: pages
+ * that came by a move, and those that the block has grown by since. */
+enum os_move os_move_pages(void *from, void *to, size_t bytes);
 
 /* Sleeps while *word == value (may wake early); wakes one or all sleepers. */
 void os_wait(_Atomic uint32_t *word, uint32_t value);
@@ -47,6 +55,8 @@ int os_duplicate(int fd);
 void os_close(int fd);
 int os_process_id(void);
 
+/* Tells this layer of the environment before libc knows it. */
+void os_set_environment(char **environment);
 /* Value of an environment variable, copied into `buffer`; works before libc has set up `environ`,
  * too. NULL if it is not set or longer than the buffer. */
 const char *os_environment(const char *name, char *buffer, size_t capacity);
@@ -54,12 +64,14 @@ const char *os_environment(const char *name, char *buffer, size_t capacity);
 struct os_mapping {
     uintptr_t start, end;
     bool writable;
-    bool anonymous; /* neither a file nor a named area */
+    bool anonymous;  /* neither a file nor a named area */
     bool break_heap; /* the area grown by brk */
     bool stack;
 };
 
-/* What is mapped at `address`; false if nothing is. Reads /proc: slow. */
-bool os_find_mapping(uintptr_t address, struct os_mapping *out);
+enum os_answer { OS_NO, OS_YES, OS_UNKNOWN };
+
+/* What is mapped at `address`: OS_NO if nothing is, OS_UNKNOWN where /proc cannot be read. Slow. */
+enum os_answer os_find_mapping(uintptr_t address, struct os_mapping *out);
 
 #endif

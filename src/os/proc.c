@@ -5,9 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-/* A file of /proc read byte by byte through a small buffer on the stack. */
+/* A file of /proc read byte by byte through a small buffer on the stack. By system calls proper: libc's
+ * functions are cancellation points, and a lock may be held. */
 struct reader {
     int fd;
     size_t at, filled;
@@ -16,9 +18,9 @@ struct reader {
 
 static int next_byte(struct reader *r) {
     if (r->at == r->filled) {
-        ssize_t n;
+        long n;
         do {
-            n = read(r->fd, r->buffer, sizeof r->buffer);
+            n = syscall(SYS_read, r->fd, r->buffer, sizeof r->buffer);
         } while (n < 0 && errno == EINTR);
         if (n <= 0) {
             return -1;
@@ -30,7 +32,7 @@ static int next_byte(struct reader *r) {
 }
 
 static bool reader_open(struct reader *r, const char *path) {
-    r->fd = open(path, O_RDONLY | O_CLOEXEC);
+    r->fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
     r->at = r->filled = 0;
     return r->fd >= 0;
 }
@@ -47,18 +49,24 @@ size_t os_resident_bytes(void) {
             fields[field] = fields[field] * 10 + (size_t)(c - '0');
         }
     }
-    close(r.fd);
+    os_close(r.fd);
     return fields[1] * OS_PAGE_BYTES;
 }
 
 extern char **environ;
+static char **given_environment;
+
+void os_set_environment(char **environment) {
+    given_environment = environment;
+}
 
 const char *os_environment(const char *name, char *buffer, size_t capacity) {
     size_t name_length = strlen(name);
     struct text value = {.buffer = buffer, .capacity = capacity, .length = 0};
     buffer[0] = '\0';
-    if (environ != NULL) {
-        for (char **entry = environ; *entry != NULL; entry++) {
+    char **known = environ != NULL ? environ : given_environment;
+    if (known != NULL) {
+        for (char **entry = known; *entry != NULL; entry++) {
             if (strncmp(*entry, name, name_length) == 0 && (*entry)[name_length] == '=') {
                 text_string(&value, *entry + name_length + 1);
                 return strlen(*entry + name_length + 1) < capacity ? buffer : NULL;
@@ -66,7 +74,7 @@ const char *os_environment(const char *name, char *buffer, size_t capacity) {
         }
         return NULL;
     }
-    /* The loader allocates before libc knows its environment; the kernel does. */
+    /* The loader may allocate before anyone knows the environment; the kernel does. */
     struct reader r;
     if (!reader_open(&r, "/proc/self/environ")) {
         return NULL;
@@ -91,7 +99,7 @@ const char *os_environment(const char *name, char *buffer, size_t capacity) {
             found = buffer;
         }
     }
-    close(r.fd);
+    os_close(r.fd);
     return found;
 }
 
@@ -109,10 +117,10 @@ static int read_hex(struct reader *r, uintptr_t *out) {
     }
 }
 
-bool os_find_mapping(uintptr_t address, struct os_mapping *out) {
+enum os_answer os_find_mapping(uintptr_t address, struct os_mapping *out) {
     struct reader r;
     if (!reader_open(&r, "/proc/self/maps")) {
-        return false;
+        return OS_UNKNOWN;
     }
     bool found = false;
     /* A line: "start-end rwxp offset device inode    name" */
@@ -140,6 +148,6 @@ bool os_find_mapping(uintptr_t address, struct os_mapping *out) {
         out->stack = strncmp(name, "[stack", 6) == 0;
         out->anonymous = name[0] == '\0' || strncmp(name, "[anon", 5) == 0;
     }
-    close(r.fd);
-    return found;
+    os_close(r.fd);
+    return found ? OS_YES : OS_NO;
 }

@@ -14,7 +14,8 @@ void slab_init(struct slab *slab, unsigned size_class, uint32_t owner, _Atomic u
     atomic_store_explicit(&slab->summary[1], 0, memory_order_relaxed);
     atomic_store_explicit(&slab->bump, 0, memory_order_relaxed);
     atomic_store_explicit(&slab->full_words, 0, memory_order_relaxed);
-    atomic_store_explicit(&slab->owner, owner, memory_order_relaxed);
+    /* release pairs with the acquire in bin_release_if_free: the state is SLAB_INTERNAL by now */
+    atomic_store_explicit(&slab->owner, owner, memory_order_release);
     /* release pairs with the acquire in arena_visit */
     atomic_store_explicit(&slab->state, SLAB_CURRENT, memory_order_release);
 }
@@ -30,7 +31,8 @@ static size_t expand(uintptr_t start, size_t bytes, unsigned base, uint64_t bits
     return n;
 }
 
-static size_t take_word(struct slab *slab, uintptr_t start, unsigned word, void **out, size_t want, bool *rest) {
+static size_t take_word(struct slab *slab, uintptr_t start, unsigned word, void **out, size_t want,
+                        bool *rest) {
     const struct size_class *c = &size_classes[slab->size_class];
     /* acquire pairs with the release in slab_put: what the freeing thread did to the blocks is over */
     uint64_t bits = atomic_exchange_explicit(&slab->words[word], 0, memory_order_acquire);
@@ -137,9 +139,10 @@ unsigned slab_put(struct slab *slab, unsigned word, uint64_t mask, uint64_t *dou
         events |= SLAB_HAS_FREE;
     }
     if ((old | mask) == size_class_word_mask(c, word)) {
-        /* acq_rel: release so that whoever counts the last word sees all of this thread's work on the
-         * slab, acquire so that this thread, if it is the one, sees the others' */
-        uint16_t full = atomic_fetch_add_explicit(&slab->full_words, 1, memory_order_acq_rel);
+        /* release so that whoever counts the last word sees all of this thread's work on the slab,
+         * acquire so that this thread, if it is the one, sees the others'; seq_cst: see
+         * bin_release_if_free */
+        uint16_t full = atomic_fetch_add_explicit(&slab->full_words, 1, memory_order_seq_cst);
         if (full + 1u == c->words) {
             events |= SLAB_ALL_FREE;
         }
