@@ -1,0 +1,229 @@
+// fork in a process whose other threads allocate: the child's heap works in every lane.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "hakmem.h"
+#include "support/lanes.h"
+#include "support/pattern.h"
+#include "support/random.h"
+#include "support/scale.h"
+
+namespace {
+
+using hakmem_test::fill_pattern;
+using hakmem_test::kEdges;
+using hakmem_test::pattern_intact;
+using hakmem_test::Random;
+using hakmem_test::scaled;
+
+constexpr std::size_t kHammers = 3;
+
+// Exit codes of a child, which must not report through gtest: its copy of the reporter may be locked for
+// good.
+enum ChildCode { kFine = 0, kNoMemory = 1, kDamaged = 2, kInherited = 3, kThreadFailed = 4 };
+
+int allocate_and_free_everywhere() {
+    for (int round = 0; round < 3; round++) {
+        std::array<void *, kEdges.size()> blocks{};
+        for (std::size_t i = 0; i < kEdges.size(); i++) {
+            blocks[i] = hak_malloc(kEdges[i]);
+            if (blocks[i] == nullptr) {
+                return kNoMemory;
+            }
+            fill_pattern(blocks[i], kEdges[i], i);
+        }
+        for (std::size_t i = 0; i < kEdges.size(); i++) {
+            if (!pattern_intact(blocks[i], kEdges[i], i)) {
+                return kDamaged;
+            }
+            hak_free(blocks[i]);
+        }
+    }
+    return kFine;
+}
+
+struct Legacy {
+    void *block;
+    std::size_t size;
+};
+
+std::vector<Legacy> make_legacy() {
+    std::vector<Legacy> legacy;
+    for (std::size_t size : kEdges) {
+        void *block = hak_malloc(size);
+        fill_pattern(block, size, size);
+        legacy.push_back({block, size});
+    }
+    return legacy;
+}
+
+int free_legacy(const std::vector<Legacy> &legacy) {
+    for (const Legacy &inherited : legacy) {
+        if (!pattern_intact(inherited.block, inherited.size, inherited.size)) {
+            return kInherited;
+        }
+        hak_free(inherited.block);
+    }
+    return kFine;
+}
+
+int in_a_thread() {
+    int code = kThreadFailed;
+    std::thread([&code] { code = allocate_and_free_everywhere(); }).join();
+    return code;
+}
+
+// Starting a thread allocates from the sanitizer's own heap, whose locks other threads may have held at the
+// fork.
+constexpr bool kChildMayStartThreads = !HAKMEM_TEST_SANITIZED;
+
+int run_child(const std::vector<Legacy> &legacy) {
+    const int here = allocate_and_free_everywhere();
+    const int inherited = free_legacy(legacy);
+    const int in_thread = kChildMayStartThreads ? in_a_thread() : static_cast<int>(kFine);
+    for (const int code : {here, inherited, in_thread}) {
+        if (code != kFine) {
+            return code;
+        }
+    }
+    hak_collect();
+    return allocate_and_free_everywhere();
+}
+
+template <typename Body>
+void expect_child_to_succeed(Body body) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0) << std::strerror(errno);
+    if (child == 0) {
+        _exit(body());
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status)) << "ended by signal " << WTERMSIG(status);
+    ASSERT_EQ(WEXITSTATUS(status), kFine);
+}
+
+// Threads that are in the middle of every kind of operation when a fork happens.
+class Hammers {
+  public:
+    Hammers() {
+        for (std::size_t i = 0; i < kHammers; i++) {
+            threads_.emplace_back([this, i] { hammer(i); });
+        }
+    }
+
+    ~Hammers() {
+        stop_ = true;
+        for (std::thread &thread : threads_) {
+            thread.join();
+        }
+    }
+
+  private:
+    void hammer(std::size_t number) {
+        Random random(number);
+        std::vector<void *> blocks(64);
+        while (!stop_) {
+            void *&block = blocks[random.below(blocks.size())];
+            if (block == nullptr) {
+                block = hak_malloc(kEdges[random.below(kEdges.size())]);
+            } else if (random.one_in(3)) {
+                block = hak_realloc(block, 1 + kEdges[random.below(kEdges.size())]);
+            } else {
+                hak_free(block);
+                block = nullptr;
+            }
+            if (random.one_in(2000)) {
+                hak_collect();
+            }
+            if (random.one_in(200)) {
+                hak_free_at(hak_alloc_at(100, number + 1), 100, number + 1);
+            }
+        }
+        for (void *block : blocks) {
+            hak_free(block);
+        }
+    }
+
+    std::atomic<bool> stop_{false};
+    std::vector<std::thread> threads_;
+};
+
+TEST(Fork, ChildrenOfABusyProcessCanUseEveryLane) {
+    const std::vector<Legacy> legacy = make_legacy();
+    {
+        const Hammers hammers;
+        for (std::size_t i = 0; i < scaled(400); i++) {
+            expect_child_to_succeed([&] { return run_child(legacy); });
+            if (HasFatalFailure()) {
+                break;
+            }
+        }
+    }
+    EXPECT_EQ(free_legacy(legacy), kFine) << "the parent's own blocks, after its children freed their copies";
+}
+
+TEST(Fork, FromSeveralThreadsAtOnce) {
+    const std::vector<Legacy> legacy = make_legacy();
+    std::vector<std::thread> forkers;
+    for (int i = 0; i < 3; i++) {
+        forkers.emplace_back([&] {
+            for (std::size_t round = 0; round < scaled(60) && !HasFatalFailure(); round++) {
+                allocate_and_free_everywhere();
+                expect_child_to_succeed([&] { return run_child(legacy); });
+            }
+        });
+    }
+    for (std::thread &forker : forkers) {
+        forker.join();
+    }
+    EXPECT_EQ(free_legacy(legacy), kFine);
+}
+
+TEST(Fork, AGrandchildCanUseEveryLane) {
+    const std::vector<Legacy> legacy = make_legacy();
+    const Hammers hammers;
+    for (int round = 0; round < 20; round++) {
+        expect_child_to_succeed([&] {
+            const int code = allocate_and_free_everywhere();
+            if (code != kFine) {
+                return code;
+            }
+            const pid_t grandchild = fork();
+            if (grandchild == 0) {
+                _exit(run_child(legacy));
+            }
+            int status = 0;
+            waitpid(grandchild, &status, 0);
+            return WIFEXITED(status) ? WEXITSTATUS(status) : 100 + WTERMSIG(status);
+        });
+        if (HasFatalFailure()) {
+            break;
+        }
+    }
+    free_legacy(legacy);
+}
+
+TEST(Fork, ParentAndChildDoNotShareBlocks) {
+    unsigned char *block = static_cast<unsigned char *>(hak_malloc(5000));
+    fill_pattern(block, 5000, 1);
+    expect_child_to_succeed([&] {
+        fill_pattern(block, 5000, 2);
+        hak_free(block);
+        void *again = hak_malloc(5000);
+        fill_pattern(again, 5000, 3);
+        return static_cast<int>(kFine);
+    });
+    EXPECT_TRUE(pattern_intact(block, 5000, 1));
+    hak_free(block);
+}
+
+} // namespace

@@ -1,0 +1,138 @@
+// Memory goes back to the operating system, and holding it costs little. For the plain build only: a
+// sanitizer's own memory would hide all of it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+
+#include "hakmem.h"
+#include "support/lanes.h"
+#include "support/random.h"
+#include "support/resident.h"
+
+namespace {
+
+using hakmem_test::kLanes;
+using hakmem_test::kMiB;
+using hakmem_test::PointerArray;
+using hakmem_test::Random;
+using hakmem_test::ResidentMeter;
+
+constexpr std::size_t kTotal = 200'000'000;
+
+std::size_t count_of(std::size_t size) {
+    return size == 16 ? 1'000'000 : kTotal / size;
+}
+
+// The first use of each lane sets up what the allocator keeps for good; that is no part of what a workload
+// costs.
+void warm_up() {
+    for (std::size_t size : kLanes) {
+        hak_free(hak_malloc(size));
+    }
+    hak_collect();
+}
+
+void allocate_all(PointerArray &blocks, std::size_t size) {
+    for (void *&block : blocks) {
+        block = hak_malloc(size);
+        ASSERT_NE(block, nullptr);
+        std::memset(block, 0x7E, size);
+    }
+}
+
+void free_all(PointerArray &blocks) {
+    for (void *&block : blocks) {
+        hak_free(block);
+        block = nullptr;
+    }
+}
+
+class GiveBack : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(GiveBack, CollectReturnsAllWithinAMiB) {
+    const std::size_t size = GetParam();
+    PointerArray blocks(count_of(size));
+    warm_up();
+    const ResidentMeter meter;
+    allocate_all(blocks, size);
+    EXPECT_GE(meter.growth(), static_cast<std::ptrdiff_t>(blocks.size() * size * 9 / 10));
+    free_all(blocks);
+    hak_collect();
+    meter.expect_growth_within(kMiB, "after hak_collect");
+}
+
+TEST_P(GiveBack, CollectReturnsAllWhenFreedInRandomOrder) {
+    const std::size_t size = GetParam();
+    PointerArray blocks(count_of(size));
+    warm_up();
+    const ResidentMeter meter;
+    allocate_all(blocks, size);
+    Random random(size);
+    for (std::size_t i = blocks.size() - 1; i > 0; i--) {
+        std::swap(blocks[i], blocks[random.below(i + 1)]);
+    }
+    free_all(blocks);
+    hak_collect();
+    meter.expect_growth_within(kMiB, "after hak_collect");
+}
+
+TEST_P(GiveBack, RetainsLittleWithoutBeingAsked) {
+    const std::size_t size = GetParam();
+    PointerArray blocks(count_of(size));
+    warm_up();
+    const ResidentMeter meter;
+    allocate_all(blocks, size);
+    free_all(blocks);
+    meter.expect_growth_within(32 * kMiB, "after the last free");
+}
+
+TEST_P(GiveBack, CollectKeepsWhatIsLive) {
+    const std::size_t size = GetParam();
+    PointerArray blocks(count_of(size) / 4);
+    allocate_all(blocks, size);
+    for (std::size_t i = 0; i < blocks.size(); i += 2) {
+        hak_free(blocks[i]);
+        blocks[i] = nullptr;
+    }
+    hak_collect();
+    for (std::size_t i = 1; i < blocks.size(); i += 2) {
+        const auto *bytes = static_cast<const unsigned char *>(blocks[i]);
+        ASSERT_EQ(bytes[0], 0x7E);
+        ASSERT_EQ(bytes[size - 1], 0x7E);
+    }
+    allocate_all(blocks, size);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, GiveBack,
+                         testing::Values(16, 100, 1024, 10'000, 100'000, 1'000'000, 5'000'000),
+                         testing::PrintToStringParamName());
+
+TEST(Overhead, AMillionLiveBlocksOf16BytesCostAtMostOneAndAHalfPercent) {
+    constexpr std::size_t kCount = 1'000'000;
+    PointerArray blocks(kCount);
+    warm_up();
+    const ResidentMeter meter;
+    allocate_all(blocks, 16);
+    meter.expect_growth_within(kCount * 16 * 1015 / 1000, "with 16 MB of data live");
+    free_all(blocks);
+}
+
+TEST(Collect, TellsHowMuchItPurged) {
+    warm_up();
+    PointerArray blocks(1000);
+    allocate_all(blocks, 1024);
+    EXPECT_LE(hak_collect(), 2 * kMiB) << "with everything live";
+    const ResidentMeter meter;
+    free_all(blocks);
+    const std::size_t purged = hak_collect();
+    const std::ptrdiff_t given_back = -meter.growth();
+    // What went back on the way down was not purged by this call.
+    EXPECT_LE(purged, static_cast<std::size_t>(std::max<std::ptrdiff_t>(given_back, 0)) + 2 * kMiB);
+    hak_collect();
+    EXPECT_EQ(hak_collect(), 0u) << "nothing is left to purge";
+}
+
+} // namespace

@@ -1,0 +1,238 @@
+// Blocks that are freed by other threads than their owner, who may sleep or be gone.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "hakmem.h"
+#include "support/lanes.h"
+#include "support/pattern.h"
+#include "support/random.h"
+#include "support/resident.h"
+#include "support/scale.h"
+#include "support/threads.h"
+
+namespace {
+
+using hakmem_test::fill_pattern;
+using hakmem_test::kMiB;
+using hakmem_test::pattern_intact;
+using hakmem_test::PointerArray;
+using hakmem_test::Random;
+using hakmem_test::ResidentMeter;
+using hakmem_test::run_in_thread;
+using hakmem_test::run_threads;
+using hakmem_test::scaled;
+
+struct Item {
+    void *block = nullptr;
+    std::size_t size = 0;
+    std::uint64_t stamp = 0;
+};
+
+// A queue of one producer and one consumer; the producer waits when it is full.
+class Pipe {
+  public:
+    void put(const Item &item) {
+        const std::size_t tail = tail_.load(std::memory_order_relaxed);
+        while (tail - head_.load(std::memory_order_acquire) == items_.size()) {
+            std::this_thread::yield();
+        }
+        items_[tail % items_.size()] = item;
+        tail_.store(tail + 1, std::memory_order_release);
+    }
+
+    Item take() {
+        const std::size_t head = head_.load(std::memory_order_relaxed);
+        while (tail_.load(std::memory_order_acquire) == head) {
+            std::this_thread::yield();
+        }
+        const Item item = items_[head % items_.size()];
+        head_.store(head + 1, std::memory_order_release);
+        return item;
+    }
+
+  private:
+    std::array<Item, 4096> items_{};
+    std::atomic<std::size_t> head_{0};
+    std::atomic<std::size_t> tail_{0};
+};
+
+Item make_item(Random &random, unsigned bits) {
+    Item item;
+    item.size = random.log_uniform(bits);
+    item.stamp = random.next();
+    item.block = hak_malloc(item.size);
+    if (item.block != nullptr) {
+        fill_pattern(item.block, item.size, item.stamp);
+    }
+    return item;
+}
+
+bool free_item(const Item &item) {
+    const bool intact = item.block != nullptr && pattern_intact(item.block, item.size, item.stamp);
+    hak_free(item.block);
+    return intact;
+}
+
+TEST(RemoteFree, AProducerWhoseBlocksAreAllFreedElsewhereStaysSmall) {
+    const std::size_t count = scaled(4'000'000);
+    auto pipe = std::make_unique<Pipe>();
+    const ResidentMeter meter;
+    std::atomic<std::size_t> damaged{0};
+    std::ptrdiff_t highest = 0;
+    run_threads(2, [&](std::size_t number) {
+        Random random(number);
+        for (std::size_t i = 0; i < count; i++) {
+            if (number == 0) {
+                pipe->put(make_item(random, i % 50 == 0 ? 15 : 10));
+                continue;
+            }
+            damaged += free_item(pipe->take()) ? 0 : 1;
+            if (i % 100'000 == 0) {
+                highest = std::max(highest, meter.growth());
+            }
+        }
+    });
+    EXPECT_EQ(damaged.load(), 0u);
+#if !HAKMEM_TEST_SANITIZED
+    EXPECT_LE(highest, static_cast<std::ptrdiff_t>(48 * kMiB))
+        << "while 4096 blocks at most are on their way";
+#endif
+    hak_collect();
+    meter.expect_growth_within(4 * kMiB, "after hak_collect");
+}
+
+TEST(RemoteFree, TwoThreadsThatFreeOnlyEachOthersBlocksStaySmall) {
+    const std::size_t count = scaled(2'000'000);
+    auto pipes = std::make_unique<std::array<Pipe, 2>>();
+    const ResidentMeter meter;
+    std::atomic<std::size_t> damaged{0};
+    run_threads(2, [&](std::size_t number) {
+        Random random(number);
+        for (std::size_t i = 0; i < count; i++) {
+            (*pipes)[number].put(make_item(random, 10));
+            damaged += free_item((*pipes)[1 - number].take()) ? 0 : 1;
+        }
+    });
+    EXPECT_EQ(damaged.load(), 0u);
+    meter.expect_growth_within(32 * kMiB, "after the exchange");
+    hak_stats_t stats{};
+    hak_tiny_magazine_flush_all();
+    hak_stats_get(&stats);
+    EXPECT_EQ(stats.live_blocks, 0u);
+}
+
+TEST(RemoteFree, MemoryOfOwnersThatExitedIsUsedAgain) {
+    constexpr std::size_t kHeld = 20'000;
+    const ResidentMeter meter;
+    std::vector<Item> previous;
+    for (std::uint64_t round = 0; round < 60; round++) {
+        std::vector<Item> current(kHeld);
+        run_in_thread([&] {
+            Random random(round);
+            for (Item &item : current) {
+                item = make_item(random, 11);
+            }
+        });
+        // The owner is gone: half is freed here, the other half by a third thread, after new blocks were
+        // made.
+        for (std::size_t i = 0; i < kHeld; i += 2) {
+            ASSERT_TRUE(free_item(current[i])) << "round " << round;
+        }
+        run_in_thread([&] {
+            for (std::size_t i = 1; i < previous.size(); i += 2) {
+                EXPECT_TRUE(free_item(previous[i])) << "round " << round;
+            }
+        });
+        previous.swap(current);
+    }
+    meter.expect_growth_within(64 * kMiB, "with 10,000 blocks live after 60 owners of 20,000 each");
+    for (std::size_t i = 1; i < previous.size(); i += 2) {
+        ASSERT_TRUE(free_item(previous[i]));
+    }
+    hak_collect();
+    meter.expect_growth_within(4 * kMiB, "after hak_collect");
+}
+
+TEST(RemoteFree, FreesWhileTheOwnerExitsLoseNothing) {
+    for (std::uint64_t round = 0; round < scaled(2000); round++) {
+        auto pipe = std::make_unique<Pipe>();
+        run_threads(2, [&](std::size_t number) {
+            Random random(round);
+            for (std::size_t i = 0; i < 300; i++) {
+                if (number == 0) {
+                    pipe->put(make_item(random, 12));
+                } else {
+                    EXPECT_TRUE(free_item(pipe->take()));
+                }
+            }
+        });
+    }
+    hak_tiny_magazine_flush_all();
+    hak_stats_t stats{};
+    hak_stats_get(&stats);
+    EXPECT_EQ(stats.live_blocks, 0u);
+    EXPECT_EQ(stats.live_bytes, 0u);
+}
+
+// A thread that allocates and then sleeps until it is woken.
+class Sleeper {
+  public:
+    Sleeper(PointerArray &blocks, std::size_t size)
+        : thread_([this, &blocks, size] {
+              for (void *&block : blocks) {
+                  block = hak_malloc(size);
+                  std::memset(block, 0x3C, size);
+              }
+              std::unique_lock<std::mutex> lock(mutex_);
+              asleep_ = true;
+              changed_.notify_all();
+              changed_.wait(lock, [this] { return wake_; });
+          }) {
+        std::unique_lock<std::mutex> lock(mutex_);
+        changed_.wait(lock, [this] { return asleep_; });
+    }
+
+    ~Sleeper() {
+        {
+            const std::lock_guard<std::mutex> guard(mutex_);
+            wake_ = true;
+            changed_.notify_all();
+        }
+        thread_.join();
+    }
+
+  private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool asleep_ = false;
+    bool wake_ = false;
+    std::thread thread_;
+};
+
+class SleepingOwner : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(SleepingOwner, HoldsNothingThatOthersFreed) {
+    const std::size_t size = GetParam();
+    PointerArray blocks(64 * kMiB / size);
+    hak_free(hak_malloc(size));
+    const ResidentMeter meter;
+    const Sleeper owner(blocks, size);
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+    hak_collect();
+    meter.expect_growth_within(2 * kMiB, "while the owner sleeps, after hak_collect of another thread");
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, SleepingOwner, testing::Values(16, 100, 1024, 8192, 100'000, 4'000'000),
+                         testing::PrintToStringParamName());
+
+} // namespace

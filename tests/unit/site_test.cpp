@@ -1,0 +1,230 @@
+// Call sites: figures are exact, for one thread and for many.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "hakmem.h"
+#include "support/random.h"
+#include "support/scale.h"
+#include "support/threads.h"
+
+namespace {
+
+using hakmem_test::Random;
+using hakmem_test::run_threads;
+using hakmem_test::scaled;
+
+hak_site_stats_t figures(hak_site_t site) {
+    hak_site_stats_t stats{};
+    EXPECT_EQ(hak_site_get(site, &stats), 0) << "site " << site;
+    EXPECT_EQ(stats.site, site);
+    return stats;
+}
+
+TEST(Site, WhereNothingWasAllocatedGivesEnoent) {
+    hak_site_stats_t stats{};
+    errno = 0;
+    EXPECT_EQ(hak_site_get(HAK_SITE(), &stats), -1);
+    EXPECT_EQ(errno, ENOENT);
+}
+
+TEST(Site, CountsBlocksAndBytesAsRequested) {
+    const hak_site_t site = HAK_SITE();
+    void *small = hak_alloc_at(13, site);
+    void *large = hak_alloc_at(100'001, site);
+    ASSERT_NE(small, nullptr);
+    ASSERT_NE(large, nullptr);
+    EXPECT_GE(hak_usable_size(small), 13u);
+    hak_site_stats_t stats = figures(site);
+    EXPECT_EQ(stats.live_blocks, 2u);
+    EXPECT_EQ(stats.live_bytes, 100'014u);
+    hak_free_at(small, 13, site);
+    stats = figures(site);
+    EXPECT_EQ(stats.live_blocks, 1u);
+    EXPECT_EQ(stats.live_bytes, 100'001u);
+    EXPECT_EQ(stats.total_blocks, 2u);
+    EXPECT_EQ(stats.total_bytes, 100'014u);
+    hak_free_at(large, 100'001, site);
+    stats = figures(site);
+    EXPECT_EQ(stats.live_blocks, 0u);
+    EXPECT_EQ(stats.live_bytes, 0u);
+    EXPECT_EQ(stats.total_blocks, 2u);
+}
+
+TEST(Site, PeakIsTheHighestThatWasLive) {
+    const hak_site_t site = HAK_SITE();
+    void *first = hak_alloc_at(100, site);
+    void *second = hak_alloc_at(200, site);
+    EXPECT_EQ(figures(site).peak_bytes, 300u);
+    hak_free_at(first, 100, site);
+    void *third = hak_alloc_at(50, site);
+    EXPECT_EQ(figures(site).peak_bytes, 300u);
+    void *fourth = hak_alloc_at(51, site);
+    EXPECT_EQ(figures(site).peak_bytes, 301u);
+    hak_free_at(second, 200, site);
+    hak_free_at(third, 50, site);
+    hak_free_at(fourth, 51, site);
+    EXPECT_EQ(figures(site).peak_bytes, 301u);
+}
+
+TEST(Site, WhatFailsOrIsNullIsNotCounted) {
+    const hak_site_t site = HAK_SITE();
+    void *block = hak_alloc_at(32, site);
+    errno = 0;
+    EXPECT_EQ(hak_alloc_at(SIZE_MAX, site), nullptr);
+    EXPECT_EQ(errno, ENOMEM);
+    hak_free_at(nullptr, 32, site);
+    const hak_site_stats_t stats = figures(site);
+    EXPECT_EQ(stats.live_blocks, 1u);
+    EXPECT_EQ(stats.total_blocks, 1u);
+    EXPECT_EQ(stats.total_bytes, 32u);
+    EXPECT_EQ(stats.peak_bytes, 32u);
+    hak_free_at(block, 32, site);
+}
+
+TEST(Site, FreeAtKeepsErrno) {
+    void *block = hak_alloc_at(32, HAK_SITE());
+    errno = 4711;
+    hak_free_at(block, 32, HAK_SITE());
+    EXPECT_EQ(errno, 4711);
+}
+
+TEST(Site, TheUnknownSiteAllocatesLikeAnyOther) {
+    void *block = hak_alloc_at(64, 0);
+    ASSERT_NE(block, nullptr);
+    std::memset(block, 1, 64);
+    hak_free_at(block, 64, 0);
+}
+
+TEST(Site, MacroNamesThePlaceAndDiffersByLine) {
+    std::set<std::string> names;
+    std::set<hak_site_t> values;
+    for (int i = 0; i < 3; i++) {
+        const hak_site_t here = HAK_SITE();
+        values.insert(here);
+        names.insert(reinterpret_cast<const char *>(here));
+    }
+    EXPECT_EQ(values.size(), 1u) << "one place is one site";
+    const hak_site_t there = HAK_SITE();
+    values.insert(there);
+    names.insert(reinterpret_cast<const char *>(there));
+    EXPECT_EQ(values.size(), 2u);
+    EXPECT_EQ(names.size(), 2u);
+    EXPECT_NE(names.begin()->find("site_test.cpp:"), std::string::npos) << *names.begin();
+}
+
+TEST(Site, ListHoldsEverySiteOnceWithItsFigures) {
+    constexpr hak_site_t kFirst = 0x5EED0000;
+    constexpr std::size_t kSites = 1000;
+    std::vector<void *> blocks;
+    for (std::size_t i = 0; i < kSites; i++) {
+        blocks.push_back(hak_alloc_at(i + 1, kFirst + i));
+    }
+    const std::size_t count = hak_site_list(nullptr, 0);
+    ASSERT_GE(count, kSites);
+    std::vector<hak_site_stats_t> list(count + 10);
+    EXPECT_EQ(hak_site_list(list.data(), list.size()), count);
+    std::set<hak_site_t> found;
+    for (std::size_t i = 0; i < count; i++) {
+        EXPECT_TRUE(found.insert(list[i].site).second) << "listed twice";
+        if (list[i].site >= kFirst && list[i].site < kFirst + kSites) {
+            EXPECT_EQ(list[i].live_blocks, 1u);
+            EXPECT_EQ(list[i].live_bytes, list[i].site - kFirst + 1);
+        }
+    }
+    for (std::size_t i = 0; i < kSites; i++) {
+        EXPECT_EQ(found.count(kFirst + i), 1u) << i;
+        hak_free_at(blocks[i], i + 1, kFirst + i);
+        EXPECT_EQ(figures(kFirst + i).live_bytes, 0u);
+    }
+}
+
+TEST(Site, ListWritesNoMoreThanItsCapacity) {
+    for (hak_site_t site = 0x7000; site < 0x7010; site++) {
+        hak_free_at(hak_alloc_at(1, site), 1, site);
+    }
+    hak_site_stats_t untouched{};
+    untouched.site = 0xABCDEF;
+    std::vector<hak_site_stats_t> list(5, untouched);
+    EXPECT_GE(hak_site_list(list.data(), 3), 16u);
+    EXPECT_EQ(list[3].site, 0xABCDEFu);
+    EXPECT_EQ(list[4].site, 0xABCDEFu);
+    EXPECT_NE(list[2].site, 0xABCDEFu);
+}
+
+// What one thread did at a site; the sum over the threads is what the site must show.
+struct Tally {
+    std::uint64_t live_blocks = 0;
+    std::uint64_t live_bytes = 0;
+    std::uint64_t total_blocks = 0;
+    std::uint64_t total_bytes = 0;
+};
+
+TEST(Site, FiguresOfManyThreadsAddUpExactly) {
+    constexpr hak_site_t kFirst = 0xBEEF00;
+    constexpr std::size_t kSites = 16;
+    constexpr std::size_t kThreads = 4;
+    struct Held {
+        void *block;
+        std::size_t size;
+        std::size_t site;
+    };
+    std::vector<std::vector<Held>> held(kThreads);
+    std::vector<std::vector<Tally>> tallies(kThreads, std::vector<Tally>(kSites));
+    run_threads(kThreads, [&](std::size_t number) {
+        Random random(number);
+        std::vector<Held> &mine = held[number];
+        for (std::size_t i = 0; i < scaled(200'000); i++) {
+            if (mine.size() < 500 || random.one_in(2)) {
+                const std::size_t size = random.log_uniform(14);
+                const std::size_t site = random.below(kSites);
+                Tally &tally = tallies[number][site];
+                tally.live_blocks++;
+                tally.live_bytes += size;
+                tally.total_blocks++;
+                tally.total_bytes += size;
+                mine.push_back({hak_alloc_at(size, kFirst + site), size, site});
+            } else {
+                std::swap(mine[random.below(mine.size())], mine.back());
+                const Held last = mine.back();
+                mine.pop_back();
+                tallies[number][last.site].live_blocks--;
+                tallies[number][last.site].live_bytes -= last.size;
+                hak_free_at(last.block, last.size, kFirst + last.site);
+            }
+        }
+    });
+    for (std::size_t site = 0; site < kSites; site++) {
+        Tally sum;
+        for (std::size_t i = 0; i < kThreads; i++) {
+            sum.live_blocks += tallies[i][site].live_blocks;
+            sum.live_bytes += tallies[i][site].live_bytes;
+            sum.total_blocks += tallies[i][site].total_blocks;
+            sum.total_bytes += tallies[i][site].total_bytes;
+        }
+        const hak_site_stats_t stats = figures(kFirst + site);
+        EXPECT_EQ(stats.live_blocks, sum.live_blocks) << site;
+        EXPECT_EQ(stats.live_bytes, sum.live_bytes) << site;
+        EXPECT_EQ(stats.total_blocks, sum.total_blocks) << site;
+        EXPECT_EQ(stats.total_bytes, sum.total_bytes) << site;
+        EXPECT_GE(stats.peak_bytes, stats.live_bytes) << site;
+        EXPECT_LE(stats.peak_bytes, stats.total_bytes) << site;
+    }
+    // All are freed by this thread, after the ends of those that allocated them.
+    for (std::vector<Held> &blocks : held) {
+        for (const Held &block : blocks) {
+            hak_free_at(block.block, block.size, kFirst + block.site);
+        }
+    }
+    for (std::size_t site = 0; site < kSites; site++) {
+        EXPECT_EQ(figures(kFirst + site).live_blocks, 0u) << site;
+        EXPECT_EQ(figures(kFirst + site).live_bytes, 0u) << site;
+    }
+}
+
+} // namespace

@@ -1,0 +1,128 @@
+// Size classes: their order, their fit, and what the sizes that blocks really get have to do with them.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdint>
+
+#include "hakmem.h"
+#include "support/lanes.h"
+
+namespace {
+
+using hakmem_test::kMidLimit;
+using hakmem_test::kTinyLimit;
+
+constexpr std::size_t kSlabBytes = 64 * hakmem_test::kKiB;
+
+TEST(SizeClass, TinyClassesComeFirstAndTheLastOfEachLaneIsItsLimit) {
+    const int tiny = hak_tiny_class_count();
+    const int all = hak_size_class_count();
+    ASSERT_GT(tiny, 0);
+    ASSERT_GT(all, tiny);
+    EXPECT_EQ(hak_size_class_bytes(tiny - 1), kTinyLimit);
+    EXPECT_GT(hak_size_class_bytes(tiny), kTinyLimit);
+    EXPECT_EQ(hak_size_class_bytes(all - 1), kMidLimit);
+    EXPECT_EQ(hak_size_class_of(kTinyLimit), tiny - 1);
+    EXPECT_EQ(hak_size_class_of(kTinyLimit + 1), tiny);
+    EXPECT_EQ(hak_size_class_of(kMidLimit), all - 1);
+}
+
+TEST(SizeClass, BytesGrowWithTheNumber) {
+    for (int i = 1; i < hak_size_class_count(); i++) {
+        EXPECT_GT(hak_size_class_bytes(i), hak_size_class_bytes(i - 1)) << "class " << i;
+    }
+}
+
+TEST(SizeClass, TheFirstIsEightAndTheOthersAreMultiplesOfSixteen) {
+    EXPECT_EQ(hak_size_class_bytes(0), 8u);
+    for (std::size_t size = 0; size <= 8; size++) {
+        EXPECT_EQ(hak_size_class_of(size), 0) << size;
+    }
+    for (int i = 1; i < hak_size_class_count(); i++) {
+        EXPECT_EQ(hak_size_class_bytes(i) % 16, 0u) << "class " << i;
+    }
+}
+
+TEST(SizeClass, ARequestGetsTheSmallestClassThatHoldsIt) {
+    for (std::size_t size = 0; size <= kMidLimit; size++) {
+        const int size_class = hak_size_class_of(size);
+        ASSERT_GE(size_class, 0) << size;
+        ASSERT_LT(size_class, hak_size_class_count()) << size;
+        ASSERT_GE(hak_size_class_bytes(size_class), size);
+        if (size_class > 0) {
+            ASSERT_LT(hak_size_class_bytes(size_class - 1), size) << "class " << size_class;
+        }
+    }
+}
+
+TEST(SizeClass, InternalWasteStaysUnderAnEighthAbove128Bytes) {
+    for (std::size_t size = 129; size <= kMidLimit; size++) {
+        const std::size_t waste = hak_size_class_bytes(hak_size_class_of(size)) - size;
+        ASSERT_LE(waste * 8, size) << size;
+    }
+}
+
+TEST(SizeClass, TailOfASlabStaysUnderOneSixtyFourth) {
+    for (int i = 0; i < hak_size_class_count(); i++) {
+        const std::size_t slab = hak_size_class_slab_bytes(i);
+        const std::size_t block = hak_size_class_bytes(i);
+        ASSERT_GT(slab, 0u) << "class " << i;
+        EXPECT_EQ(slab % kSlabBytes, 0u) << "class " << i;
+        EXPECT_LE(slab % block * 64, slab) << "class " << i << " of " << block << " bytes in " << slab;
+        if (i < hak_tiny_class_count()) {
+            EXPECT_EQ(slab, kSlabBytes) << "class " << i;
+        }
+    }
+}
+
+TEST(SizeClass, GoodSizeIsTheUsableSizeOfARealBlock) {
+    for (std::size_t size = 0; size <= 70'000; size++) {
+        void *block = hak_malloc(size);
+        ASSERT_NE(block, nullptr) << size;
+        ASSERT_EQ(hak_good_size(size), hak_usable_size(block)) << size;
+        ASSERT_GE(hak_usable_size(block), size);
+        hak_free(block);
+    }
+    for (std::size_t size :
+         {100'000uL, 1'000'000uL, 2uL << 20, (2uL << 20) + 1, 10'000'000uL, 100'000'000uL}) {
+        void *block = hak_malloc(size);
+        ASSERT_NE(block, nullptr) << size;
+        EXPECT_EQ(hak_good_size(size), hak_usable_size(block)) << size;
+        EXPECT_GE(hak_usable_size(block), size);
+        hak_free(block);
+    }
+}
+
+TEST(SizeClass, GoodSizeOfAClassIsItsBytes) {
+    for (std::size_t size = 0; size <= kMidLimit; size++) {
+        ASSERT_EQ(hak_good_size(size), hak_size_class_bytes(hak_size_class_of(size))) << size;
+    }
+}
+
+TEST(SizeClass, GoodSizeOfAnImpossibleRequestIsZero) {
+    EXPECT_EQ(hak_good_size(static_cast<std::size_t>(PTRDIFF_MAX) + 1), 0u);
+    EXPECT_EQ(hak_good_size(SIZE_MAX), 0u);
+}
+
+TEST(SizeClass, UsableSizeOfNullIsZero) {
+    EXPECT_EQ(hak_usable_size(nullptr), 0u);
+}
+
+TEST(SizeClass, QuestionsOutsideTheClassesGiveEinval) {
+    for (std::size_t size : {kMidLimit + 1, std::size_t{1} << 30, static_cast<std::size_t>(SIZE_MAX)}) {
+        errno = 0;
+        EXPECT_EQ(hak_size_class_of(size), -1) << size;
+        EXPECT_EQ(errno, EINVAL) << size;
+    }
+    for (int size_class : {-1, hak_size_class_count(), INT_MIN, INT_MAX}) {
+        errno = 0;
+        EXPECT_EQ(hak_size_class_bytes(size_class), 0u) << size_class;
+        EXPECT_EQ(errno, EINVAL) << size_class;
+        errno = 0;
+        EXPECT_EQ(hak_size_class_slab_bytes(size_class), 0u) << size_class;
+        EXPECT_EQ(errno, EINVAL) << size_class;
+    }
+}
+
+} // namespace

@@ -1,0 +1,100 @@
+#include "support/resident.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace hakmem_test {
+
+namespace {
+
+[[noreturn]] void give_up(const char *what) {
+    std::perror(what);
+    std::abort();
+}
+
+// The kernel counts the memory of each thread in batches; smaps_rollup walks the page tables and is exact,
+// which bounds of a few hundred KiB need.
+std::size_t exact_resident_bytes() {
+    const int fd = open("/proc/self/smaps_rollup", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return 0;
+    }
+    char text[2048];
+    const ssize_t length = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (length <= 0) {
+        return 0;
+    }
+    text[length] = '\0';
+    const char *line = std::strstr(text, "\nRss:");
+    return line == nullptr ? 0 : std::strtoull(line + 5, nullptr, 10) * kKiB;
+}
+
+struct Statm {
+    unsigned long long total_pages;
+    unsigned long long resident_pages;
+};
+
+Statm read_statm() {
+    const int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        give_up("/proc/self/statm");
+    }
+    char text[256];
+    const ssize_t length = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (length <= 0) {
+        give_up("/proc/self/statm: read");
+    }
+    text[length] = '\0';
+    char *rest = nullptr;
+    Statm statm{};
+    statm.total_pages = std::strtoull(text, &rest, 10);
+    statm.resident_pages = std::strtoull(rest, nullptr, 10);
+    return statm;
+}
+
+std::size_t page_bytes() {
+    return static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+} // namespace
+
+std::size_t resident_bytes() {
+    const std::size_t exact = exact_resident_bytes();
+    return exact != 0 ? exact : read_statm().resident_pages * page_bytes();
+}
+
+std::size_t address_space_bytes() {
+    return read_statm().total_pages * page_bytes();
+}
+
+void ResidentMeter::expect_growth_within(std::size_t bound, const char *when) const {
+#if HAKMEM_TEST_SANITIZED
+    (void)bound;
+    (void)when;
+#else
+    EXPECT_LE(growth(), static_cast<std::ptrdiff_t>(bound)) << "resident memory over the start, " << when;
+#endif
+}
+
+PointerArray::PointerArray(std::size_t count) : pointers_(nullptr), count_(count) {
+    void *pages = mmap(nullptr, count * sizeof(void *), PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (pages == MAP_FAILED) {
+        give_up("mmap of a pointer array");
+    }
+    pointers_ = static_cast<void **>(pages);
+}
+
+PointerArray::~PointerArray() {
+    munmap(pointers_, count_ * sizeof(void *));
+}
+
+} // namespace hakmem_test
