@@ -11,7 +11,7 @@ struct arena arena;
 #define CANDIDATES_MAX 16
 
 void arena_init(void) {
-    page_map_init();
+    (void)page_map_init(); /* tried again when there is a region to be made */
 }
 
 static uint32_t aligned_places(unsigned alignment_slabs) {
@@ -60,17 +60,14 @@ static bool search(struct region *r, const uint64_t *bitmap, bool only_dirty, un
 
 /* Resident memory first, then the lowest address: what is in use stays close together. */
 static bool find_free(unsigned slabs, unsigned alignment_slabs, struct place *out) {
-    for (uint32_t i = 1; i <= arena.regions && arena.dirty_slabs >= slabs; i++) {
-        struct region *r = region_at(i);
-        if (r != NULL && !r->only_huge &&
-            search(r, r->dirty, true, slabs, alignment_slabs, CANDIDATES_MAX, out)) {
+    for (struct region *r = arena.oldest; r != NULL && arena.dirty_slabs >= slabs; r = r->next) {
+        if (!r->only_huge && search(r, r->dirty, true, slabs, alignment_slabs, CANDIDATES_MAX, out)) {
             return true;
         }
     }
     unsigned sure = log2_ceil(max_size(slabs, alignment_slabs));
-    for (uint32_t i = 1; i <= arena.regions; i++) {
-        struct region *r = region_at(i);
-        if (r == NULL || r->only_huge) {
+    for (struct region *r = arena.oldest; r != NULL; r = r->next) {
+        if (r->only_huge) {
             continue;
         }
         if (search(r, r->avail[bit_highest(slabs)], false, slabs, alignment_slabs, CANDIDATES_MAX, out) ||
@@ -86,8 +83,11 @@ static bool find_free(unsigned slabs, unsigned alignment_slabs, struct place *ou
 
 struct region *arena_add_region(size_t superslabs, bool only_huge) {
     struct region *r = region_make(superslabs, only_huge);
-    if (r != NULL && r->id > arena.regions) {
-        arena.regions = r->id;
+    if (r != NULL) {
+        r->next = NULL;
+        r->previous = arena.newest;
+        *(arena.newest == NULL ? &arena.oldest : &arena.newest->next) = r;
+        arena.newest = r;
     }
     return r;
 }
@@ -95,9 +95,9 @@ struct region *arena_add_region(size_t superslabs, bool only_huge) {
 /* Address space held by regions that no block is in may be what is missing. */
 bool arena_end_idle_regions(void) {
     bool ended = false;
-    for (uint32_t i = 1; i <= arena.regions; i++) {
-        struct region *r = region_at(i);
-        if (r != NULL && r->only_huge && arena_region_idle(r)) {
+    for (struct region *r = arena.oldest, *next; r != NULL; r = next) {
+        next = r->next;
+        if (r->only_huge && arena_region_idle(r)) {
             arena_end_region(r);
             ended = true;
         }
@@ -200,11 +200,7 @@ void arena_figures(struct arena_figures *out) {
     out->purges = arena.purges;
     out->purged_bytes = arena.purged_bytes;
     out->metadata_bytes = 0;
-    for (uint32_t i = 1; i <= arena.regions; i++) {
-        const struct region *r = region_at(i);
-        if (r == NULL) {
-            continue;
-        }
+    for (const struct region *r = arena.oldest; r != NULL; r = r->next) {
         /* Headers and small bitmaps of slabs that were ever usable; block bitmaps where touched. */
         size_t slabs = (size_t)r->committed * SLABS_PER_SUPERSLAB - r->first_free_slab;
         out->metadata_bytes += REGION_HEADERS_OFFSET + slabs * sizeof(struct slab);
@@ -218,11 +214,7 @@ void arena_figures(struct arena_figures *out) {
 
 void arena_visit(void (*visit)(struct slab *head, uintptr_t address, void *context), void *context) {
     lock_acquire(&arena.lock);
-    for (uint32_t i = 1; i <= arena.regions; i++) {
-        struct region *r = region_at(i);
-        if (r == NULL) {
-            continue;
-        }
+    for (struct region *r = arena.oldest; r != NULL; r = r->next) {
         size_t end = (size_t)r->committed * SLABS_PER_SUPERSLAB;
         for (size_t s = r->first_free_slab; s < end;) {
             struct slab *slab = region_slab(r, s);

@@ -21,6 +21,8 @@ void arena_end_region(struct region *r) {
     for (size_t s = 0; s < r->committed; s++) {
         arena.dirty_slabs -= bit_count(r->states[s].dirty);
     }
+    *(r->previous == NULL ? &arena.oldest : &r->previous->next) = r->next;
+    *(r->next == NULL ? &arena.newest : &r->next->previous) = r->previous;
     region_end(r);
 }
 
@@ -37,11 +39,7 @@ struct run {
 /* The shortest free run that holds `superslabs` at the alignment; the lowest of equals. */
 static bool best_fit(size_t superslabs, size_t alignment, struct run *best) {
     best->region = NULL;
-    for (uint32_t id = 1; id <= arena.regions; id++) {
-        struct region *r = region_at(id);
-        if (r == NULL) {
-            continue;
-        }
+    for (struct region *r = arena.oldest; r != NULL; r = r->next) {
         for (size_t s = 0; s < r->superslabs;) {
             if (!superslab_free(r, s)) {
                 s++;

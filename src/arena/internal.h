@@ -11,17 +11,12 @@
 struct arena {
     struct lock lock;
     struct lock purge_lock; /* held while slabs are out of circulation; taken before `lock` or tried */
-    uint32_t regions;       /* highest region id ever used */
+    struct region *oldest, *newest; /* the regions, doubly linked */
     size_t used_slabs;
     size_t dirty_slabs; /* free and perhaps resident */
     uint64_t purges, purged_bytes;
 };
 extern INTERNAL struct arena arena;
-
-static inline struct region *region_at(uint32_t id) {
-    /* relaxed: the arena's lock orders it */
-    return atomic_load_explicit(&region_table[id], memory_order_relaxed);
-}
 
 struct region *arena_add_region(size_t superslabs, bool only_huge);
 bool arena_end_idle_regions(void);

@@ -27,7 +27,6 @@
 #define REGION_GRANULE_BYTES ((size_t)1 << REGION_GRANULE_SHIFT)
 #define REGION_FIRST_BYTES ((size_t)256 << 20)
 #define REGION_NEXT_BYTES ((size_t)1 << 30)
-#define REGIONS_MAX 4096
 
 #define ADDRESS_BITS 47
 

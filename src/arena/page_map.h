@@ -30,9 +30,10 @@ static inline uint32_t page_word_owner(uint32_t word) {
     return word >> PAGE_WORD_OWNER_SHIFT;
 }
 
-/* Reserves the map; called once. */
-void page_map_init(void);
-/* Makes the words of a region writable. False if the OS refuses. */
+/* Reserves the map, and the table of regions with it. False if not even that is to be had; may then be
+ * called again. */
+bool page_map_init(void);
+/* Makes what stands in both for a region writable. False if the OS refuses. */
 bool page_map_cover(uintptr_t start, size_t bytes);
 
 static inline _Atomic uint32_t *page_map_word(uintptr_t address) {

@@ -98,11 +98,8 @@ static size_t purge_to(size_t target) {
         struct range batch[BATCH_RANGES];
         size_t count = 0;
         bool room = true;
-        for (uint32_t id = arena.regions; id >= 1 && room && arena.dirty_slabs > target; id--) {
-            struct region *r = region_at(id);
-            if (r == NULL) {
-                continue;
-            }
+        for (struct region *r = arena.newest; r != NULL && room && arena.dirty_slabs > target;
+             r = r->previous) {
             for (size_t w = (r->committed + 63) / 64; w-- > 0 && room && arena.dirty_slabs > target;) {
                 for (uint64_t bits = r->dirty[w]; bits != 0 && room && arena.dirty_slabs > target;) {
                     unsigned highest = bit_highest(bits);

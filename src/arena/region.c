@@ -4,9 +4,6 @@
 #include "os/os.h"
 #include "os/report.h"
 
-_Atomic uint16_t region_ids[(size_t)1 << (ADDRESS_BITS - REGION_GRANULE_SHIFT)];
-struct region *_Atomic region_table[REGIONS_MAX];
-
 /* Superslabs are made usable in steps of at least so many, to keep system calls few. */
 #define COMMIT_STEP_MIN 8
 
@@ -56,15 +53,6 @@ static struct plan plan_region(size_t bytes) {
     return plan;
 }
 
-static uint32_t unused_id(void) {
-    for (uint32_t id = 1; id < REGIONS_MAX; id++) {
-        if (atomic_load_explicit(&region_table[id], memory_order_relaxed) == NULL) {
-            return id;
-        }
-    }
-    return 0;
-}
-
 static void *reserve(size_t *bytes, size_t least) {
     for (;;) {
         void *base = os_reserve(*bytes, REGION_GRANULE_BYTES);
@@ -81,13 +69,20 @@ static bool fits(size_t bytes, size_t superslabs) {
     return (bytes - metadata) >> SUPERSLAB_SHIFT >= superslabs;
 }
 
+static void name_granules(const struct region *r, uintptr_t name) {
+    for (size_t g = 0; g < r->bytes >> REGION_GRANULE_SHIFT; g++) {
+        /* release pairs with the acquire in region_of */
+        atomic_store_explicit(&region_bases[(r->base >> REGION_GRANULE_SHIFT) + g], (uint32_t)name,
+                              memory_order_release);
+    }
+}
+
 struct region *region_make(size_t superslabs, bool only_huge) {
     size_t least = round_up(superslabs << SUPERSLAB_SHIFT, REGION_GRANULE_BYTES);
     while (!fits(least, superslabs)) {
         least += REGION_GRANULE_BYTES;
     }
-    uint32_t id = unused_id();
-    if (id == 0) {
+    if (!page_map_init()) {
         return NULL;
     }
     bool first = region_reserved_bytes() == 0;
@@ -121,33 +116,23 @@ struct region *region_make(size_t superslabs, bool only_huge) {
     r->page_words = (_Atomic uint32_t *)(void *)(start + plan.page_words.offset);
     r->small_bitmaps = start + plan.small_bitmaps.offset;
     r->bitmaps = start + plan.bitmaps.offset;
-    r->id = id;
     /* What the metadata leaves of its last superslab is there for slabs. */
     uint32_t tail = r->first_free_slab % SLABS_PER_SUPERSLAB;
     if (tail != 0) {
         r->states[r->committed - 1].free = ~bits32_below(tail);
         region_note(r, r->committed - 1);
     }
-    /* release pairs with the acquire in region_of: whoever finds the id finds a region that is whole */
-    atomic_store_explicit(&region_table[id], r, memory_order_release);
-    for (size_t g = 0; g < bytes >> REGION_GRANULE_SHIFT; g++) {
-        atomic_store_explicit(&region_ids[(r->base >> REGION_GRANULE_SHIFT) + g], (uint16_t)id,
-                              memory_order_release);
-    }
+    name_granules(r, r->base >> REGION_GRANULE_SHIFT);
     atomic_fetch_add_explicit(&reserved_bytes, bytes, memory_order_relaxed);
     return r;
 }
 
 void region_end(struct region *r) {
-    uintptr_t base = r->base;
+    void *base = r;
     size_t bytes = r->bytes;
-    for (size_t g = 0; g < bytes >> REGION_GRANULE_SHIFT; g++) {
-        /* relaxed: a look-up of a freed block is the program's error and may find either */
-        atomic_store_explicit(&region_ids[(base >> REGION_GRANULE_SHIFT) + g], 0, memory_order_relaxed);
-    }
-    atomic_store_explicit(&region_table[r->id], NULL, memory_order_relaxed);
+    name_granules(r, 0);
     atomic_fetch_sub_explicit(&reserved_bytes, bytes, memory_order_relaxed);
-    os_release((void *)base, bytes);
+    os_release(base, bytes);
 }
 
 bool region_commit(struct region *r, uint32_t count) {

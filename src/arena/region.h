@@ -24,37 +24,38 @@ struct superslab {
 struct region {
     uintptr_t base;
     size_t bytes;
-    uint32_t superslabs;           /* all of them, metadata's included */
-    uint32_t committed;            /* superslabs below this are usable memory */
-    uint32_t first_free_slab;      /* the first after the metadata */
-    bool only_huge;                /* made for one huge block: no slab was ever in it */
-    struct superslab *states;      /* one for each superslab */
-    uint64_t *avail[AVAIL_LEVELS]; /* bitmaps over superslabs */
-    uint64_t *dirty;               /* bitmap: superslabs with a dirty slab */
-    uint64_t *bitmaps_touched;     /* bitmap: superslabs whose block bitmaps may be resident */
-    unsigned char *small_bitmaps;  /* SMALL_BITMAP_BYTES for each slab */
-    unsigned char *bitmaps;        /* BITMAP_BYTES for each slab */
-    _Atomic uint32_t *page_words;  /* one for each slab, where there is no flat page map */
-    uint32_t id;
+    uint32_t superslabs;            /* all of them, metadata's included */
+    uint32_t committed;             /* superslabs below this are usable memory */
+    uint32_t first_free_slab;       /* the first after the metadata */
+    bool only_huge;                 /* made for one huge block: no slab was ever in it */
+    struct superslab *states;       /* one for each superslab */
+    uint64_t *avail[AVAIL_LEVELS];  /* bitmaps over superslabs */
+    uint64_t *dirty;                /* bitmap: superslabs with a dirty slab */
+    uint64_t *bitmaps_touched;      /* bitmap: superslabs whose block bitmaps may be resident */
+    unsigned char *small_bitmaps;   /* SMALL_BITMAP_BYTES for each slab */
+    unsigned char *bitmaps;         /* BITMAP_BYTES for each slab */
+    _Atomic uint32_t *page_words;   /* one for each slab, where there is no flat page map */
+    struct region *next, *previous; /* in the arena's list, oldest first */
 };
 
 /* The headers of a region's slabs stand at the same place in each region; what is small stands before
  * them, on as few pages as it needs. */
 #define REGION_HEADERS_OFFSET ((size_t)32 << 10)
 
-extern INTERNAL _Atomic uint16_t region_ids[(size_t)1 << (ADDRESS_BITS - REGION_GRANULE_SHIFT)];
-extern INTERNAL struct region *_Atomic region_table[REGIONS_MAX]; /* 0 is never used */
+/* For each granule of the address space the region that holds it, as its address >> REGION_GRANULE_SHIFT;
+ * 0 for none. Reserved with the page map; the limit is 0 until then. */
+extern INTERNAL _Atomic uint32_t *region_bases;
+extern INTERNAL uintptr_t region_bases_limit;
 
 /* The region that holds `address`, or NULL. Any address may be asked. */
 static inline struct region *region_of(uintptr_t address) {
-    if (UNLIKELY(address >> ADDRESS_BITS != 0)) {
+    uintptr_t granule = address >> REGION_GRANULE_SHIFT;
+    if (UNLIKELY(granule >= region_bases_limit)) {
         return NULL;
     }
-    /* relaxed: for a pointer into a block the program's synchronisation has brought the region along,
-     * and the table entry is stored before the id; acquire costs nothing here and covers the rest:
-     * pairs with the release in region_make */
-    uint16_t id = atomic_load_explicit(&region_ids[address >> REGION_GRANULE_SHIFT], memory_order_acquire);
-    return atomic_load_explicit(&region_table[id], memory_order_relaxed);
+    /* acquire pairs with the release in region_make: whoever finds a region finds it whole */
+    uintptr_t base = atomic_load_explicit(&region_bases[granule], memory_order_acquire);
+    return (struct region *)(base << REGION_GRANULE_SHIFT);
 }
 
 static inline struct slab *region_slab(const struct region *region, size_t index) {

@@ -18,10 +18,24 @@ static struct heap *abandoned;
 static _Atomic uint32_t abandoned_count;
 /* release store under the lock pairs with the acquire loads in heap_by_id and heap_id_limit */
 static _Atomic uint32_t id_limit = 1;
-static struct heap *_Atomic table[HEAP_IDS];
+
+/* Few programs have more threads at once; for those that do, a table of all ids is made. */
+#define FIRST_HEAPS 64
+static struct heap *_Atomic first_heaps[FIRST_HEAPS];
+/* release store of the table pairs with the acquire load in entry */
+static struct heap *_Atomic *_Atomic more_heaps;
+
+static struct heap *_Atomic *entry(uint32_t id) {
+    if (LIKELY(id < FIRST_HEAPS)) {
+        return &first_heaps[id];
+    }
+    struct heap *_Atomic *table = atomic_load_explicit(&more_heaps, memory_order_acquire);
+    return table == NULL || id >= HEAP_IDS ? NULL : &table[id];
+}
 
 struct heap *heap_by_id(uint32_t id) {
-    return id < HEAP_IDS ? atomic_load_explicit(&table[id], memory_order_acquire) : NULL;
+    struct heap *_Atomic *heap = entry(id);
+    return heap == NULL ? NULL : atomic_load_explicit(heap, memory_order_acquire);
 }
 
 uint32_t heap_id_limit(void) {
@@ -66,14 +80,29 @@ static struct heap *make(uint32_t id) {
     return heap;
 }
 
+static bool make_more_heaps(void) {
+    bool zero;
+    size_t bytes = HEAP_IDS * sizeof(struct heap *);
+    struct slab *run = arena_take((unsigned)(bytes >> SLAB_SHIFT), 1, SLAB_INTERNAL, &zero);
+    if (run == NULL) {
+        return false;
+    }
+    void *table = (void *)arena_address(run);
+    if (!zero) {
+        memset(table, 0, bytes);
+    }
+    atomic_store_explicit(&more_heaps, (struct heap * _Atomic *)table, memory_order_release);
+    return true;
+}
+
 struct heap *heap_acquire(void) {
     lock_acquire(&lock);
     struct heap *heap = abandoned_pop();
     uint32_t id = atomic_load_explicit(&id_limit, memory_order_relaxed);
-    if (heap == NULL && id < HEAP_IDS) {
+    if (heap == NULL && id < HEAP_IDS && (id != FIRST_HEAPS || make_more_heaps())) {
         heap = make(id);
         if (heap != NULL) {
-            atomic_store_explicit(&table[id], heap, memory_order_release);
+            atomic_store_explicit(entry(id), heap, memory_order_release);
             atomic_store_explicit(&id_limit, id + 1, memory_order_release);
         }
     }

@@ -1,11 +1,13 @@
 /* Call sites: exact figures for blocks that were allocated with a site.
  *
  * Promises that each figure is exact once the threads that change it are quiet, and that neither
- * allocation nor freeing takes a lock. Relies on a table of fixed size in the library's zero pages,
- * of which only the lines in use are ever touched.
+ * allocation nor freeing takes a lock (but the very first). Relies on a table of fixed size, reserved at
+ * the first use, of which only the lines in use are ever touched.
  */
 #include "base/bits.h"
 #include "hakmem.h"
+#include "os/lock.h"
+#include "os/os.h"
 #include "os/report.h"
 
 #include <errno.h>
@@ -22,19 +24,43 @@ struct site {
     _Atomic uint64_t live_blocks, live_bytes, total_blocks, total_bytes, peak_bytes;
 };
 
-static struct site sites[SITES];
+/* Made at the first use. release store under the lock pairs with the acquire load in find */
+static struct site *_Atomic sites;
+static struct lock lock;
 static struct site unknown; /* site 0, and every site for which there was no room */
 
 static size_t hash(hak_site_t key) {
     return (size_t)((key * 0x9E3779B97F4A7C15u) >> 40) % SITES;
 }
 
+static COLD struct site *make_table(void) {
+    lock_acquire(&lock);
+    struct site *table = atomic_load_explicit(&sites, memory_order_relaxed);
+    if (table == NULL) {
+        table = os_reserve(SITES * sizeof(struct site), OS_PAGE_BYTES);
+        if (table != NULL && !os_commit(table, SITES * sizeof(struct site))) {
+            os_release(table, SITES * sizeof(struct site));
+            table = NULL;
+        }
+        atomic_store_explicit(&sites, table, memory_order_release);
+    }
+    lock_release(&lock);
+    return table;
+}
+
 static struct site *find(hak_site_t key, bool make) {
     if (key == 0) {
         return &unknown;
     }
+    struct site *table = atomic_load_explicit(&sites, memory_order_acquire);
+    if (table == NULL && make) {
+        table = make_table();
+    }
+    if (table == NULL) {
+        return NULL;
+    }
     for (size_t i = 0, at = hash(key); i < PROBES_MAX; i++, at = (at + 1) % SITES) {
-        struct site *site = &sites[at];
+        struct site *site = &table[at];
         hak_site_t found = atomic_load_explicit(&site->key, memory_order_acquire);
         if (found == 0 && make) {
             /* acq_rel: pairs with the load above in other threads */
@@ -119,8 +145,9 @@ int hak_site_get(hak_site_t key, hak_site_stats_t *out) {
 
 size_t hak_site_list(hak_site_stats_t *out, size_t capacity) {
     size_t n = 0;
-    for (size_t i = 0; i <= SITES; i++) {
-        struct site *site = i == 0 ? &unknown : &sites[i - 1];
+    struct site *table = atomic_load_explicit(&sites, memory_order_acquire);
+    for (size_t i = 0; i <= (table == NULL ? 0 : SITES); i++) {
+        struct site *site = i == 0 ? &unknown : &table[i - 1];
         if (is_used(site)) {
             if (n < capacity) {
                 read_site(site, &out[n]);

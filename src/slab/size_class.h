@@ -13,7 +13,7 @@
 #define TINY_CLASSES 33
 #define SIZE_CLASSES 81
 /* Room for more, and what the page-map word can name: offset / 32 in 12 bits. */
-#define SIZE_CLASSES_MAX 96
+#define SIZE_CLASSES_MAX 88
 #define CLASS_SCALE 32
 
 struct size_class {
