@@ -146,16 +146,21 @@ bool os_renew(void *address, size_t bytes) {
 
 enum os_move os_move_pages(void *from, void *to, size_t bytes) {
     if (fault_due(OS_FAULT_REMAP)) {
-        munmap(to, bytes); /* what the kernel has done by the time that it finds most reasons to fail */
-    } else {
-        count_call();
-        if (mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) == to) {
-            return OS_MOVED;
-        }
-        if (errno == EINVAL) {
-            return OS_NOT_MOVED; /* the kernel does not know the flag (before 5.7), and has done nothing */
-        }
+        return OS_NOT_MOVED;
     }
+    /* First to a place of the kernel's choice: want of address space, too many mappings and pages of
+     * several areas end here, with nothing touched. Given a place, the kernel clears it before it looks. */
+    count_call();
+    void *between = mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_DONTUNMAP);
+    if (between == MAP_FAILED) {
+        return OS_NOT_MOVED;
+    }
+    count_call();
+    if (mremap(between, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to) {
+        return OS_MOVED;
+    }
+    memcpy(from, between, bytes);
+    os_release(between, bytes);
     void *again = map(to, bytes, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE);
     if (again == to) {
         return OS_NOT_MOVED;

@@ -35,8 +35,8 @@ enum os_move {
 };
 
 /* Moves the pages at `from` to `to` (both committed, no overlap) without copying; `from` stays
- * committed and reads as zero. Kernels before 6.17 cannot move what they keep as several areas: pages
- * that came by a move, and those that the block has grown by since. */
+ * committed and reads as zero. Not moved are pages that the kernel keeps as several areas: those of a
+ * block that was moved before and has grown since. */
 enum os_move os_move_pages(void *from, void *to, size_t bytes);
 
 /* Sleeps while *word == value (may wake early); wakes one or all sleepers. */
