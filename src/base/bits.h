@@ -13,7 +13,7 @@
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define NOINLINE __attribute__((noinline))
 #define COLD __attribute__((cold, noinline))
-#define CACHE_LINE_BYTES 64
+#define CACHE_LINE_BYTES ((size_t)64)
 /* On the declaration of a variable: addressed directly, not through the global offset table. */
 #define INTERNAL __attribute__((visibility("hidden")))
 

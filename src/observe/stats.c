@@ -192,7 +192,7 @@ static void expand_path(const char *pattern, struct text *path) {
 static int error_output = STDERR_FILENO;
 
 void stats_at_start(void) {
-    if (option_bool(OPTION_STATS)) {
+    if (option_bool(OPTION_STATS) && option_text(OPTION_STATS_FILE)[0] == '\0') {
         /* Many programs close their standard error in a last handler, to see whether that works. */
         int fd = os_duplicate(STDERR_FILENO);
         if (fd >= 0) {

@@ -1,0 +1,49 @@
+"""Runs a command of the repository and holds what came of it."""
+
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+# A hung command fails its test instead of stopping all of them.
+_HANG_SECONDS = 300
+
+
+@dataclass(frozen=True)
+class Outcome:
+    status: int  # negative: the signal that ended the command
+    stdout: str
+    stderr: str
+
+    def row(self, name: str) -> list[str]:
+        """The cells of the comparison's row that starts with `name`."""
+        (line,) = (line for line in self.stdout.splitlines() if line.strip().startswith(name))
+        return line.strip().removeprefix(name).split("  ")
+
+    def error_line(self) -> str:
+        """The one line that the command wrote to stderr."""
+        lines = self.stderr.splitlines()
+        assert len(lines) == 1, f"expected one line on stderr, got: {self.stderr!r}"
+        return lines[0]
+
+
+@dataclass(frozen=True)
+class Command:
+    arguments: list[str]
+    environment: Mapping[str, str]
+
+    def __call__(self, *more: str | Path, stdin: str | int | None = None, **variables: str) -> Outcome:
+        """Runs the command with `more` arguments; `stdin` is text, a descriptor, or nothing to read."""
+        done = subprocess.run(
+            [*self.arguments, *map(str, more)],
+            env={**self.environment, **variables},
+            input=stdin if isinstance(stdin, str) else None,
+            stdin=None if isinstance(stdin, str) else stdin or subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_HANG_SECONDS,
+            check=False,
+        )
+        return Outcome(done.returncode, done.stdout, done.stderr)

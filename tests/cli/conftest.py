@@ -1,0 +1,68 @@
+"""Fixtures for all tests of this folder: the command as `make` installs it, and small programs for it."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .command import REPOSITORY, Command
+
+# Set by whoever runs the tests; they must not reach the commands under test.
+_FOREIGN = ("LD_PRELOAD", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "CMD", "RUNS", "COLUMNS")
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in _FOREIGN}
+    return {name: value for name, value in kept.items() if not name.startswith("HAKMEM_")}
+
+
+@pytest.fixture
+def hakmem(environment: dict[str, str]) -> Command:
+    """The command that `make` put into the repository's virtual environment."""
+    return Command([str(REPOSITORY / ".venv/bin/hakmem")], environment)
+
+
+@pytest.fixture
+def make(environment: dict[str, str]) -> Command:
+    return Command(["make", "--no-print-directory", "-C", str(REPOSITORY)], environment)
+
+
+@pytest.fixture
+def library() -> Path:
+    return REPOSITORY / "build/libhakmem.so"
+
+
+Compile = Callable[..., Path]
+
+
+@pytest.fixture
+def compiled(tmp_path: Path) -> Compile:
+    """compiled(source, *flags, name=...) makes a program of C source."""
+
+    def build(source: str, *flags: str, name: str = "program") -> Path:
+        program = tmp_path / name
+        compiler = os.environ.get("CC") or "cc"
+        subprocess.run(
+            [*compiler.split(), "-x", "c", "-O0", "-o", program, "-", *flags],
+            input=source.encode(),
+            check=True,
+        )
+        return program
+
+    return build
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Callable[[str], Path]:
+    """script(text) makes an executable file of it."""
+
+    def write(text: str) -> Path:
+        path = tmp_path / "script"
+        path.write_text(text)
+        path.chmod(0o755)
+        return path
+
+    return write

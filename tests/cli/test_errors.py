@@ -1,0 +1,165 @@
+"""What cannot be run is refused in one line, with the shell's exit status for it."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .command import Command
+from .conftest import Compile
+
+BOTH = pytest.mark.parametrize("subcommand", ["run", "versus"])
+
+
+@BOTH
+def test_no_command(hakmem: Command, subcommand: str) -> None:
+    outcome = hakmem(subcommand)
+    assert outcome.status == 127
+    assert outcome.error_line().startswith("hakmem: no command given")
+
+
+@BOTH
+@pytest.mark.parametrize("missing", ["hak-no-such-program", "./no/such/program", ""])
+def test_command_not_found(hakmem: Command, subcommand: str, missing: str) -> None:
+    outcome = hakmem(subcommand, "--", missing)
+    assert outcome.status == 127
+    assert outcome.stdout == ""
+    assert missing in outcome.error_line()
+
+
+@BOTH
+def test_command_not_executable(hakmem: Command, subcommand: str, tmp_path: Path) -> None:
+    path = tmp_path / "plain.txt"
+    path.write_text("text")
+    outcome = hakmem(subcommand, path)
+    assert outcome.status == 126
+    assert f"cannot run '{path}'" in outcome.error_line()
+    assert "chmod +x" in outcome.error_line()
+
+
+@BOTH
+def test_command_is_a_directory(hakmem: Command, subcommand: str, tmp_path: Path) -> None:
+    outcome = hakmem(subcommand, tmp_path)
+    assert outcome.status == 126
+    assert "is a directory" in outcome.error_line()
+
+
+@BOTH
+def test_file_that_the_kernel_refuses(
+    hakmem: Command, subcommand: str, script: Callable[[str], Path]
+) -> None:
+    path = script("neither ELF nor a script with an interpreter\n")
+    outcome = hakmem(subcommand, path)
+    assert outcome.status == 126
+    assert outcome.error_line() == f"hakmem: cannot run '{path}': Exec format error"
+
+
+def test_file_that_the_kernel_refuses_while_polling(hakmem: Command, script: Callable[[str], Path]) -> None:
+    outcome = hakmem("versus", "--polling", script("text\n"))
+    assert outcome.status == 126
+    assert "Exec format error" in outcome.error_line()
+
+
+@BOTH
+def test_script_whose_interpreter_is_missing(
+    hakmem: Command, subcommand: str, script: Callable[[str], Path]
+) -> None:
+    outcome = hakmem(subcommand, script("#!/no/such/interpreter\n"))
+    assert outcome.status == 126
+    assert "/no/such/interpreter" in outcome.error_line()
+
+
+@BOTH
+@pytest.mark.parametrize("flag", ["-static", "-static-pie"])
+def test_static_program(hakmem: Command, subcommand: str, compiled: Compile, flag: str) -> None:
+    outcome = hakmem(subcommand, compiled("int main(void) { return 0; }", flag))
+    assert outcome.status == 126
+    assert "statically linked" in outcome.error_line()
+
+
+@BOTH
+def test_script_of_a_static_interpreter(
+    hakmem: Command, subcommand: str, compiled: Compile, script: Callable[[str], Path]
+) -> None:
+    interpreter = compiled("int main(void) { return 0; }", "-static")
+    outcome = hakmem(subcommand, script(f"#!{interpreter}\n"))
+    assert outcome.status == 126
+    assert f"through '{interpreter}'" in outcome.error_line()
+
+
+@BOTH
+def test_program_that_changes_its_user(hakmem: Command, subcommand: str, compiled: Compile) -> None:
+    program = compiled("int main(void) { return 0; }")
+    if os.geteuid() == 0:
+        os.chown(program, 65534, 65534)  # to change to another user needs another's file
+        program.chmod(0o4755)
+    else:
+        program = Path("/bin/su")
+    outcome = hakmem(subcommand, program)
+    assert outcome.status == 126
+    assert "set-user-ID" in outcome.error_line()
+
+
+@BOTH
+def test_program_for_another_machine(hakmem: Command, subcommand: str, compiled: Compile) -> None:
+    program = compiled("int main(void) { return 0; }")
+    header = bytearray(program.read_bytes())
+    header[18:20] = (8).to_bytes(2, "little")  # e_machine: MIPS
+    program.write_bytes(header)
+    outcome = hakmem(subcommand, program)
+    assert outcome.status == 126
+    assert "the library is for" in outcome.error_line()
+
+
+@pytest.mark.parametrize("arguments", [["run", "true"], ["versus", "true"], ["options"]])
+def test_library_not_found(hakmem: Command, arguments: list[str], tmp_path: Path) -> None:
+    missing = str(tmp_path / "libhakmem.so")
+    outcome = hakmem(*arguments, HAKMEM_LIBRARY=missing)
+    assert outcome.status == 1
+    assert outcome.error_line() == f"hakmem: HAKMEM_LIBRARY is set to '{missing}', but there is no such file"
+
+
+def test_library_not_loadable(hakmem: Command, tmp_path: Path) -> None:
+    broken = tmp_path / "libhakmem.so"
+    broken.write_text("not a library")
+    for arguments in (["run", "true"], ["versus", "true"], ["options"]):
+        outcome = hakmem(*arguments, HAKMEM_LIBRARY=str(broken))
+        assert outcome.status == 1
+        assert str(broken) in outcome.error_line()
+
+
+def test_library_of_something_else(hakmem: Command, compiled: Compile) -> None:
+    other = compiled("int hak_test_other;", "-shared", "-fPIC", name="libhakmem.so")
+    outcome = hakmem("options", HAKMEM_LIBRARY=str(other))
+    assert outcome.status == 1
+    assert "not a HAKMEM library" in outcome.error_line()
+
+
+def test_library_whose_path_cannot_be_preloaded(hakmem: Command, library: Path, tmp_path: Path) -> None:
+    spaced = tmp_path / "a b"
+    spaced.mkdir()
+    (spaced / "libhakmem.so").symlink_to(library)
+    outcome = hakmem("run", "true", HAKMEM_LIBRARY=str(spaced / "libhakmem.so"))
+    assert outcome.status == 1
+    assert "space or a colon" in outcome.error_line()
+
+
+def test_wrapper_that_drops_the_preload(hakmem: Command) -> None:
+    outcome = hakmem("versus", "env", "-i", "/bin/sleep", "0")
+    assert outcome.status == 126
+    assert "HAKMEM was not loaded" in outcome.error_line()
+
+
+@pytest.mark.parametrize("runs", ["0", "-1", "many", ""])
+def test_bad_number_of_rounds(hakmem: Command, runs: str) -> None:
+    outcome = hakmem("versus", "--runs", runs, "true")
+    assert outcome.status == 2
+    assert "--runs" in outcome.stderr
+
+
+def test_unknown_option_and_subcommand(hakmem: Command) -> None:
+    assert "--no-such" in hakmem("run", "--no-such", "true").stderr
+    outcome = hakmem("no-such-subcommand")
+    assert outcome.status == 2
+    assert "no-such-subcommand" in outcome.stderr

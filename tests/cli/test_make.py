@@ -1,0 +1,152 @@
+"""The make targets a newcomer uses, the demo program, and the package on its own."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .command import REPOSITORY, Command
+
+DEMO = REPOSITORY / "build/examples/docserver"
+
+
+@pytest.fixture
+def demo(environment: dict[str, str]) -> Command:
+    return Command([str(DEMO)], environment)
+
+
+def test_make_does_nothing_when_nothing_changed(make: Command, library: Path) -> None:
+    assert make().status == 0
+    before = library.stat().st_mtime_ns
+    outcome = make()
+    assert outcome.status == 0
+    assert "Building" not in outcome.stdout
+    assert library.stat().st_mtime_ns == before
+
+
+def test_make_run_compares_the_demo(make: Command) -> None:
+    outcome = make("run", "RUNS=1", f"CMD={DEMO} --scale 0.02 --verify")
+    assert outcome.status == 0, outcome.stderr
+    assert re.search(r"^digest +[0-9a-f]{16}$", outcome.stdout, re.MULTILINE)
+    assert "HAKMEM / libc" in outcome.stdout
+    assert "HAKMEM's own summary" in outcome.stdout
+
+
+def test_make_run_names_the_demo_by_itself(make: Command) -> None:
+    assert "versus --runs 3 -- build/examples/docserver" in make("--just-print", "run").stdout
+
+
+def test_make_run_takes_a_command_line(make: Command) -> None:
+    command = f"""{sys.executable} -c 'print("two words", 6 * 7)'"""
+    outcome = make("run", "RUNS=1", f"CMD={command}")
+    assert outcome.status == 0, outcome.stderr
+    assert "two words 42\n" in outcome.stdout
+
+
+def test_make_run_redirects_as_a_shell_does(make: Command, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_text("from a file\n")
+    assert "from a file\n" in make("run", "RUNS=1", f"CMD=cat < {source}").stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [("", "no command given"), ("hak-no-such", "cannot run 'hak-no-such': not found in PATH")],
+)
+def test_make_run_of_what_is_not_there(make: Command, command: str, message: str) -> None:
+    outcome = make("run", f"CMD={command}")
+    assert outcome.status != 0
+    assert f"hakmem: {message}" in outcome.stderr
+    assert "Error 127" in outcome.stderr
+
+
+def test_make_help_lists_the_targets(make: Command) -> None:
+    outcome = make("help")
+    for target in ("build", "run", "test", "lint", "install", "clean"):
+        assert f"make {target} " in outcome.stdout
+
+
+def test_make_install(make: Command, tmp_path: Path) -> None:
+    assert make("install", f"PREFIX={tmp_path}").status == 0
+    found = {path.name for path in tmp_path.rglob("*") if path.is_file()}
+    assert {"hakmem.h", "libhakmem.so", "libhakmem.a"} <= found
+
+
+def test_setup_names_what_is_missing(environment: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "bash").symlink_to("/bin/bash")
+    outcome = Command(["/bin/bash", str(REPOSITORY / "tools/setup.sh")], environment)(
+        "build", PATH=str(tmp_path)
+    )
+    assert outcome.status == 1
+    assert "no cmake" in outcome.stderr
+    assert "apt-get install" in outcome.stderr
+    assert "ninja-build" in outcome.stderr
+
+
+def test_setup_refuses_an_old_compiler(environment: dict[str, str], tmp_path: Path) -> None:
+    old = tmp_path / "old-cc"
+    old.write_text("#!/bin/sh\necho '#define __GNUC__ 9'\n")
+    old.chmod(0o755)
+    setup = Command(["bash", str(REPOSITORY / "tools/setup.sh")], environment)
+    path = f"{tmp_path}:{environment['PATH']}"
+    # Without apt-get in reach nothing is installed.
+    (tmp_path / "id").write_text("#!/bin/sh\necho 1000\n")
+    (tmp_path / "id").chmod(0o755)
+    outcome = setup("build", CC=str(old), PATH=path)
+    assert outcome.status == 1
+    assert "is GCC 9; GCC 11 or newer" in outcome.stderr
+
+
+def test_setup_refuses_an_unknown_task(environment: dict[str, str]) -> None:
+    outcome = Command(["bash", str(REPOSITORY / "tools/setup.sh")], environment)("dance")
+    assert outcome.status == 2
+    assert "dance" in outcome.error_line()
+
+
+@pytest.mark.parametrize("threads", ["1", "3", "16"])
+def test_demo_gives_the_same_result_on_any_number_of_threads(demo: Command, threads: str) -> None:
+    outcome = demo("--scale", "0.02", "--threads", threads, "--verify")
+    assert outcome.status == 0, outcome.stderr
+    assert outcome.stdout == demo("--scale", "0.02", "--threads", "2", "--verify").stdout
+
+
+def test_demo_gives_the_same_result_on_hakmem(demo: Command, library: Path) -> None:
+    arguments = ("--scale", "0.05", "--verify")
+    assert demo(*arguments, LD_PRELOAD=str(library)).stdout == demo(*arguments).stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--scale", "0"], ["--scale"], ["--scale", "x"], ["--threads", "0"], ["--threads", "1.5"], ["more"]],
+)
+def test_demo_refuses_bad_options(demo: Command, arguments: list[str]) -> None:
+    outcome = demo(*arguments)
+    assert outcome.status == 2
+    assert arguments[0] in outcome.stderr
+    assert "usage:" in outcome.stderr
+
+
+def test_demo_help(demo: Command) -> None:
+    outcome = demo("--help")
+    assert outcome.status == 0
+    assert "--scale" in outcome.stdout
+
+
+def test_demo_knows_nothing_of_hakmem() -> None:
+    linked = subprocess.run(["ldd", DEMO], capture_output=True, text=True, check=True).stdout
+    assert "hakmem" not in linked
+    assert "libc.so" in linked
+
+
+def test_pip_install_needs_nothing_else(environment: dict[str, str], tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", tmp_path], check=True)
+    pip = [str(tmp_path / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, str(REPOSITORY)], check=True, env=environment)
+    hakmem = Command([str(tmp_path / "bin/hakmem")], environment)
+    library = next(tmp_path.rglob("hakmem/lib/libhakmem.so"))
+    assert (library.parents[1] / "include/hakmem.h").is_file()
+    assert f"({library})" in hakmem("--version").stdout
+    mapped = f"print('{library}' in open('/proc/self/maps').read())"
+    assert hakmem("run", sys.executable, "-c", mapped).stdout == "True\n"
