@@ -8,7 +8,7 @@
 enum { THREADS = 4, MOST_BLOCKS = 1 << 20 };
 
 static atomic_size_t obtained;
-static pthread_barrier_t all_full, all_freed;
+static pthread_barrier_t all_started, all_full, all_freed;
 
 typedef struct link {
     struct link *next;
@@ -18,6 +18,7 @@ typedef struct link {
 static void *exhaust(void *argument) {
     static const size_t sizes[] = {100, 3000, 200000, 3000000};
     size_t size = sizes[(uintptr_t)argument % 4];
+    pthread_barrier_wait(&all_started); /* the others' stacks need address space, too */
     for (int round = 0; round < 3; round++) {
         link_t *list = NULL;
         size_t count = 0;
@@ -53,6 +54,7 @@ static void *exhaust(void *argument) {
 }
 
 int main(void) {
+    REQUIRE(pthread_barrier_init(&all_started, NULL, THREADS) == 0);
     REQUIRE(pthread_barrier_init(&all_full, NULL, THREADS) == 0);
     REQUIRE(pthread_barrier_init(&all_freed, NULL, THREADS) == 0);
     pthread_t threads[THREADS];
