@@ -123,10 +123,15 @@ struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_stat
     struct place place;
     struct slab *slab = NULL;
     lock_acquire(&arena.lock);
-    bool found = find_free(slabs, alignment_slabs, &place);
-    if (!found && (arena_add_region(1, false) != NULL ||
-                   (arena_end_idle_regions() && arena_add_region(1, false) != NULL))) {
-        found = find_free(slabs, alignment_slabs, &place);
+    bool found = find_free(slabs, alignment_slabs, &place) ||
+                 (arena_add_region(1, false) != NULL && find_free(slabs, alignment_slabs, &place));
+    if (!found) {
+        /* Before giving up: what is being purged just now, and address space without a block in it. */
+        arena_wait_for_purge();
+        found = find_free(slabs, alignment_slabs, &place) ||
+                (arena_end_idle_regions() && arena_add_region(1, false) != NULL &&
+                 find_free(slabs, alignment_slabs, &place));
+        lock_release(&arena.purge_lock);
     }
     if (found) {
         slab = claim(&place, slabs, zero);

@@ -82,13 +82,15 @@ struct slab *arena_take_huge(size_t bytes, size_t alignment, bool *zero) {
         return NULL;
     }
     lock_acquire(&arena.lock);
-    bool found = best_fit(superslabs, alignment, &run);
+    bool alone = with_slack > SHARED_REGION_SUPERSLABS;
+    bool found = best_fit(superslabs, alignment, &run) ||
+                 (arena_add_region(with_slack, alone) != NULL && best_fit(superslabs, alignment, &run));
     if (!found) {
-        bool alone = with_slack > SHARED_REGION_SUPERSLABS;
-        if (arena_add_region(with_slack, alone) != NULL ||
-            (arena_end_idle_regions() && arena_add_region(with_slack, alone) != NULL)) {
-            found = best_fit(superslabs, alignment, &run);
-        }
+        arena_wait_for_purge(); /* as arena_take */
+        found = best_fit(superslabs, alignment, &run) ||
+                (arena_end_idle_regions() && arena_add_region(with_slack, alone) != NULL &&
+                 best_fit(superslabs, alignment, &run));
+        lock_release(&arena.purge_lock);
     }
     if (found) {
         *zero = claim_superslabs(run.region, run.first, superslabs);

@@ -23,6 +23,10 @@ bool arena_end_idle_regions(void);
 bool arena_region_idle(const struct region *region);
 void arena_end_region(struct region *region);
 
+/* Takes the purge lock as well, having let go of the arena's for a moment: what was out of circulation
+ * is back. Release it after the arena's. */
+void arena_wait_for_purge(void);
+
 /* Marks slabs free and dirty. */
 void arena_free_slabs(struct region *region, size_t first_slab, size_t slabs);
 

@@ -46,3 +46,7 @@ bool page_map_cover(uintptr_t start, size_t bytes) {
             cover(&page_map_words[start >> SLAB_SHIFT], &page_map_words[end >> SLAB_SHIFT])) &&
            cover(&region_bases[start >> REGION_GRANULE_SHIFT], &region_bases[end >> REGION_GRANULE_SHIFT]);
 }
+
+size_t page_map_reserved_bytes(void) {
+    return page_map_limit * sizeof(uint32_t) + region_bases_limit * sizeof(uint32_t);
+}

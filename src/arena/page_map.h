@@ -36,6 +36,8 @@ bool page_map_init(void);
 /* Makes what stands in both for a region writable. False if the OS refuses. */
 bool page_map_cover(uintptr_t start, size_t bytes);
 
+size_t page_map_reserved_bytes(void);
+
 static inline _Atomic uint32_t *page_map_word(uintptr_t address) {
     uintptr_t index = address >> SLAB_SHIFT;
     if (LIKELY(index < page_map_limit)) {

@@ -143,11 +143,23 @@ static size_t purge_to(size_t target) {
     return purged;
 }
 
+void arena_wait_for_purge(void) {
+    lock_release(&arena.lock);
+    lock_acquire(&arena.purge_lock);
+    lock_acquire(&arena.lock);
+}
+
 void arena_unlock_within_bound(void) {
     size_t bound = bound_slabs();
-    /* A thread that is purging already goes on until it is within the bound. */
-    if (UNLIKELY(arena.dirty_slabs > bound) && lock_try(&arena.purge_lock)) {
-        purge_to(PURGE_TO_PART(bound));
+    if (UNLIKELY(arena.dirty_slabs > bound)) {
+        /* Wait for a thread that is purging already: the bound holds because whoever exceeds it stops. */
+        if (!lock_try(&arena.purge_lock)) {
+            arena_wait_for_purge();
+            bound = bound_slabs();
+        }
+        if (arena.dirty_slabs > bound) {
+            purge_to(PURGE_TO_PART(bound));
+        }
         lock_release(&arena.purge_lock);
     }
     lock_release(&arena.lock);

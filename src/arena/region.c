@@ -77,6 +77,15 @@ static void name_granules(const struct region *r, uintptr_t name) {
     }
 }
 
+static size_t usual_bytes(void) {
+    /* Where the page map was refused, address space is scarce, and the program needs some for its threads'
+     * stacks and its files. */
+    if (page_map_limit == 0) {
+        return REGION_GRANULE_BYTES;
+    }
+    return region_reserved_bytes() == 0 ? REGION_FIRST_BYTES : REGION_NEXT_BYTES;
+}
+
 struct region *region_make(size_t superslabs, bool only_huge) {
     size_t least = round_up(superslabs << SUPERSLAB_SHIFT, REGION_GRANULE_BYTES);
     while (!fits(least, superslabs)) {
@@ -85,8 +94,7 @@ struct region *region_make(size_t superslabs, bool only_huge) {
     if (!page_map_init()) {
         return NULL;
     }
-    bool first = region_reserved_bytes() == 0;
-    size_t bytes = only_huge ? least : max_size(least, first ? REGION_FIRST_BYTES : REGION_NEXT_BYTES);
+    size_t bytes = only_huge ? least : max_size(least, usual_bytes());
     void *base = reserve(&bytes, least);
     if (base == NULL) {
         return NULL;

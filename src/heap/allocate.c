@@ -157,7 +157,7 @@ size_t block_usable_size(const void *p) {
     uint32_t word = page_map_get(p);
     switch (whose(p, word)) {
     case OURS_CLASS:
-        heap_check_block(p);
+        heap_check_block("invalid usable size", p);
         return size_classes[word_class(word)].bytes;
     case OURS_LARGE:
         return large_usable_size(p);
@@ -190,17 +190,20 @@ void *reallocate(void *p, size_t size) {
     if (size > REQUEST_MAX_BYTES) {
         return out_of_memory(size);
     }
-    size_t held = block_usable_size(p);
+    size_t held;
     if (owner == OURS_CLASS) {
+        heap_check_block("invalid realloc", p);
+        held = size_classes[word_class(word)].bytes;
         /* Moving to a smaller class pays once half the block is unused. */
         if (size <= held && (size > held / 2 || held <= 16)) {
             return p;
         }
-    } else if (size > MID_MAX_BYTES) {
+    } else {
         void *resized = large_resize(thread_heap_get(), p, size);
         if (resized != NULL) {
             return resized;
         }
+        held = large_usable_size(p);
     }
     return reallocate_by_copy(p, held, size);
 }

@@ -1,6 +1,9 @@
 #include "arena/arena.h"
+#include "base/text.h"
 #include "heap/heap.h"
 #include "os/report.h"
+
+#include <string.h>
 
 /* Where a block lies. */
 struct spot {
@@ -9,16 +12,24 @@ struct spot {
     uint64_t mask;
 };
 
-static COLD _Noreturn void report_block(const char *kind, const void *block, const struct slab *slab) {
+static COLD _Noreturn void report_block(const char *action, const char *detail, const void *block,
+                                        const struct slab *slab) {
+    char buffer[96];
+    struct text kind = TEXT_ON(buffer);
+    text_string(&kind, action);
+    text_string(&kind, detail);
     size_t bytes = slab == NULL ? 0 : size_classes[slab->size_class].bytes;
-    report_misuse(kind, block, "unknown", bytes, slab == NULL ? 0 : arena_address(slab));
+    report_misuse(buffer, block, "unknown", bytes, slab == NULL ? 0 : arena_address(slab));
 }
 
-/* Aborts if `block` is not the start of a block of a slab in use. */
-static struct spot locate(const void *block) {
+#define DOUBLE_FREE "double free"
+#define INVALID_FREE "invalid free"
+
+/* Aborts if `block` is not the start of a block of a slab in use; `action` says what was to be done. */
+static struct spot locate(const char *action, const void *block) {
     struct region *region = region_of((uintptr_t)block);
     if (UNLIKELY(region == NULL)) {
-        report_block("invalid free (not a block of this heap)", block, NULL);
+        report_block(action, " (not a block of this heap)", block, NULL);
     }
     size_t index = region_slab_index(region, (uintptr_t)block);
     struct slab *slab = region_slab(region, index);
@@ -28,23 +39,24 @@ static struct spot locate(const void *block) {
      * the misuse looked for */
     uint8_t state = atomic_load_explicit(&slab->state, memory_order_relaxed);
     if (UNLIKELY(state == SLAB_FREE || state == SLAB_INTERNAL || state == SLAB_LARGE)) {
-        report_block("double free (its slab is no longer in use)", block, slab);
+        report_block(strcmp(action, INVALID_FREE) == 0 ? DOUBLE_FREE : action,
+                     " (its slab is no longer in use)", block, slab);
     }
     const struct size_class *c = &size_classes[slab->size_class];
     size_t offset = (uintptr_t)block - (region->base + (index << SLAB_SHIFT));
     size_t number = (size_t)(offset * c->reciprocal >> RECIPROCAL_SHIFT);
     if (UNLIKELY(number * c->bytes != offset)) {
-        report_block("invalid free (not the start of a block)", block, slab);
+        report_block(action, " (not the start of a block)", block, slab);
     }
     /* relaxed: written before the block was handed out */
     if (UNLIKELY(number >= atomic_load_explicit(&slab->bump, memory_order_relaxed))) {
-        report_block("invalid free (a block that was never allocated)", block, slab);
+        report_block(action, " (a block that was never allocated)", block, slab);
     }
     return (struct spot){slab, (unsigned)(number / 64), (uint64_t)1 << (number % 64)};
 }
 
-void heap_check_block(const void *block) {
-    (void)locate(block);
+void heap_check_block(const char *action, const void *block) {
+    (void)locate(action, block);
 }
 
 static void put(struct heap *heap, const struct spot *spot) {
@@ -53,7 +65,7 @@ static void put(struct heap *heap, const struct spot *spot) {
     if (UNLIKELY(twice != 0)) {
         size_t number = spot->word * 64 + bit_lowest(twice);
         uintptr_t block = arena_address(spot->slab) + number * size_classes[spot->slab->size_class].bytes;
-        report_block("double free", (void *)block, spot->slab);
+        report_block(DOUBLE_FREE, "", (void *)block, spot->slab);
     }
     if (events & SLAB_HAS_FREE) {
         bin_queue(heap, spot->slab);
@@ -76,13 +88,13 @@ void heap_return_blocks(struct heap *heap, void *const *blocks, size_t n) {
     struct spot open[OPEN_WORDS];
     uint32_t used = 0;
     for (size_t i = 0; i < n; i++) {
-        struct spot next = locate(blocks[i]);
+        struct spot next = locate(INVALID_FREE, blocks[i]);
         size_t place = place_of(&next);
         struct spot *spot = &open[place];
         if ((used >> place & 1) != 0) {
             if (spot->slab == next.slab && spot->word == next.word) {
                 if (UNLIKELY((spot->mask & next.mask) != 0)) {
-                    report_block("double free", blocks[i], next.slab);
+                    report_block(DOUBLE_FREE, "", blocks[i], next.slab);
                 }
                 spot->mask |= next.mask;
                 continue;

@@ -77,7 +77,7 @@ static bool looks_like_libc(const void *p) {
 
 static void require_libc(const void *p, const char *misuse) {
     if (!foreign_libc_present() || !looks_like_libc(p)) {
-        report_misuse(misuse, p, "none (neither a block of HAKMEM nor of libc)", 0, 0);
+        report_misuse(misuse, p, "none", 0, 0);
     }
 }
 
@@ -96,7 +96,7 @@ void *foreign_memalign(size_t alignment, size_t size) {
 COLD void foreign_free(void *p, bool trusted) {
     int saved_errno = errno;
     if (!trusted) {
-        require_libc(p, "invalid free");
+        require_libc(p, "invalid free (neither a block of HAKMEM nor of libc)");
         report_fallback(FALLBACK_FOREIGN_FREE, 0);
     }
     __libc_free(p);
@@ -105,7 +105,7 @@ COLD void foreign_free(void *p, bool trusted) {
 
 COLD void *foreign_realloc(void *p, size_t size, bool trusted) {
     if (!trusted) {
-        require_libc(p, "invalid realloc");
+        require_libc(p, "invalid realloc (neither a block of HAKMEM nor of libc)");
         report_fallback(FALLBACK_FOREIGN_REALLOC, size);
     }
     return __libc_realloc(p, size);
@@ -113,7 +113,7 @@ COLD void *foreign_realloc(void *p, size_t size, bool trusted) {
 
 COLD size_t foreign_usable_size(const void *p, bool trusted) {
     if (!trusted) {
-        require_libc(p, "invalid usable size");
+        require_libc(p, "invalid usable size (neither a block of HAKMEM nor of libc)");
         report_fallback(FALLBACK_FOREIGN_SIZE, 0);
     }
     struct libc_chunk chunk = chunk_of(p);

@@ -112,8 +112,8 @@ void heap_free_remote(struct heap *heap, void *block, unsigned size_class);
 void heap_flush_remote(struct heap *heap);
 /* Everything the thread holds back: magazines and remote buffer. */
 size_t heap_flush_all(struct heap *heap);
-/* Aborts unless `block` is the start of a block that was handed out. */
-void heap_check_block(const void *block);
+/* Aborts unless `block` is the start of a block that was handed out; `action` begins the message. */
+void heap_check_block(const char *action, const void *block);
 
 /* ---- bins.c: which slab a heap takes blocks from --------------------------------------------- */
 

@@ -124,6 +124,9 @@ static void *move_huge(struct heap *heap, struct slab *slab, void *p, size_t spa
 
 void *large_resize(struct heap *heap, void *p, size_t size) {
     struct slab *slab = require_start("invalid realloc (not the start of a block)", p);
+    if (size <= MID_MAX_BYTES) {
+        return NULL;
+    }
     size_t span = round_up(size, OS_PAGE_BYTES);
     if (!is_huge(slab)) {
         if (span > LARGE_MAX_BYTES) {

@@ -17,8 +17,8 @@ void *large_allocate(struct heap *heap, size_t size, size_t alignment, bool *zer
 void large_free(struct heap *heap, void *p);
 size_t large_usable_size(const void *p);
 
-/* The same block with room for `size` (over MID_MAX_BYTES), in place or with its pages moved; NULL if
- * it must be copied instead. */
+/* The same block with room for `size`, in place or with its pages moved; NULL if it must be copied, as
+ * to another lane. */
 void *large_resize(struct heap *heap, void *p, size_t size);
 
 /* `p` lies in a region but no block begins there: aborts with what can be said of it. */

@@ -8,13 +8,14 @@
 /* Ids fit the owner field of a page-map word, less the values that name lanes. */
 #define HEAP_IDS 65536
 
-/* So many abandoned heaps keep their current slabs: programs that start thread after thread would
- * otherwise make and release a slab for each class each time. */
+/* So many abandoned heaps keep their current slabs of the tiny lane: programs that start thread after
+ * thread would otherwise make and release a slab for each class each time. */
 #define WARM_HEAPS 4
 
-static struct lock lock; /* protects the list of abandoned heaps and the making of ids */
-static struct heap *abandoned;
-/* relaxed look, written under the lock: saves taking it where nothing is to be had */
+static struct lock lock;         /* protects the lists of abandoned heaps and the making of ids */
+static struct heap *warm, *cold; /* abandoned heaps; warm ones are taken first */
+static unsigned warm_count;
+/* of both lists; relaxed look, written under the lock: saves taking it where nothing is to be had */
 static _Atomic uint32_t abandoned_count;
 /* release store under the lock pairs with the acquire loads in heap_by_id and heap_id_limit */
 static _Atomic uint32_t id_limit = 1;
@@ -42,19 +43,22 @@ uint32_t heap_id_limit(void) {
     return atomic_load_explicit(&id_limit, memory_order_acquire);
 }
 
-static void abandoned_push(struct heap *heap) {
+static void abandoned_push(struct heap *heap, struct heap **list) {
     atomic_store_explicit(&heap->state, HEAP_ABANDONED, memory_order_relaxed);
-    heap->next_abandoned = abandoned;
-    abandoned = heap;
+    heap->next_abandoned = *list;
+    *list = heap;
+    warm_count += list == &warm;
     atomic_store_explicit(&abandoned_count, atomic_load_explicit(&abandoned_count, memory_order_relaxed) + 1,
                           memory_order_relaxed);
 }
 
 static struct heap *abandoned_pop(void) {
-    struct heap *heap = abandoned;
+    struct heap **list = warm != NULL ? &warm : &cold;
+    struct heap *heap = *list;
     if (heap != NULL) {
-        abandoned = heap->next_abandoned;
+        *list = heap->next_abandoned;
         heap->next_abandoned = NULL;
+        warm_count -= list == &warm;
         atomic_store_explicit(&abandoned_count,
                               atomic_load_explicit(&abandoned_count, memory_order_relaxed) - 1,
                               memory_order_relaxed);
@@ -81,6 +85,9 @@ static struct heap *make(uint32_t id) {
 }
 
 static bool make_more_heaps(void) {
+    if (atomic_load_explicit(&more_heaps, memory_order_relaxed) != NULL) {
+        return true; /* but there was no memory for the heap, last time */
+    }
     bool zero;
     size_t bytes = HEAP_IDS * sizeof(struct heap *);
     struct slab *run = arena_take((unsigned)(bytes >> SLAB_SHIFT), 1, SLAB_INTERNAL, &zero);
@@ -113,21 +120,29 @@ struct heap *heap_acquire(void) {
     return heap;
 }
 
-void heap_abandon(struct heap *heap) {
-    heap_flush_all(heap);
-    /* relaxed: one warm heap more or less */
-    if (atomic_load_explicit(&abandoned_count, memory_order_relaxed) >= WARM_HEAPS) {
-        heap_retire_slabs(heap);
+static void retire(struct heap *heap, unsigned first_class) {
+    for (unsigned c = first_class; c < SIZE_CLASSES; c++) {
+        bin_retire(heap, c);
     }
-    lock_acquire(&lock);
-    abandoned_push(heap);
-    lock_release(&lock);
 }
 
 void heap_retire_slabs(struct heap *heap) {
-    for (unsigned c = 0; c < SIZE_CLASSES; c++) {
-        bin_retire(heap, c);
+    retire(heap, 0);
+}
+
+void heap_abandon(struct heap *heap) {
+    heap_flush_all(heap);
+    retire(heap, TINY_CLASSES);
+    lock_acquire(&lock);
+    if (warm_count >= WARM_HEAPS) {
+        lock_release(&lock);
+        retire(heap, 0);
+        lock_acquire(&lock);
+        abandoned_push(heap, &cold);
+    } else {
+        abandoned_push(heap, &warm);
     }
+    lock_release(&lock);
 }
 
 static bool cool_down(struct heap *heap, void *context) {
@@ -145,11 +160,14 @@ bool heap_visit_abandoned(bool (*visit)(struct heap *heap, void *context), void 
     if (atomic_load_explicit(&abandoned_count, memory_order_relaxed) == 0) {
         return false;
     }
+    struct heap *const *const lists[] = {&cold, &warm};
     bool done = false;
     lock_acquire(&lock);
-    for (struct heap *heap = abandoned; heap != NULL && !done && most > 0;
-         heap = heap->next_abandoned, most--) {
-        done = visit(heap, context);
+    for (int i = 0; i < 2; i++) {
+        for (struct heap *heap = *lists[i]; heap != NULL && !done && most > 0;
+             heap = heap->next_abandoned, most--) {
+            done = visit(heap, context);
+        }
     }
     lock_release(&lock);
     return done;
@@ -184,7 +202,7 @@ void heap_unlock_after_fork(bool child, struct heap *mine) {
         lock_reset(&heap->lock);
         if (heap != mine && atomic_load_explicit(&heap->state, memory_order_relaxed) == HEAP_ACTIVE) {
             clear_after_fork(heap);
-            abandoned_push(heap);
+            abandoned_push(heap, &cold);
         }
     }
     if (child) {

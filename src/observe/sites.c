@@ -1,12 +1,11 @@
 /* Call sites: exact figures for blocks that were allocated with a site.
  *
  * Promises that each figure is exact once the threads that change it are quiet, and that neither
- * allocation nor freeing takes a lock (but the very first). Relies on a table of fixed size, reserved at
+ * allocation nor freeing takes a lock. Relies on a table of fixed size, reserved at
  * the first use, of which only the lines in use are ever touched.
  */
 #include "base/bits.h"
 #include "hakmem.h"
-#include "os/lock.h"
 #include "os/os.h"
 #include "os/report.h"
 
@@ -24,38 +23,50 @@ struct site {
     _Atomic uint64_t live_blocks, live_bytes, total_blocks, total_bytes, peak_bytes;
 };
 
-/* Made at the first use. release store under the lock pairs with the acquire load in find */
+/* Made at the first use; &unknown if it could not be. */
 static struct site *_Atomic sites;
-static struct lock lock;
 static struct site unknown; /* site 0, and every site for which there was no room */
 
 static size_t hash(hak_site_t key) {
     return (size_t)((key * 0x9E3779B97F4A7C15u) >> 40) % SITES;
 }
 
+/* Without a lock, which a fork might leave held in the child for ever. */
 static COLD struct site *make_table(void) {
-    lock_acquire(&lock);
-    struct site *table = atomic_load_explicit(&sites, memory_order_relaxed);
-    if (table == NULL) {
-        table = os_reserve(SITES * sizeof(struct site), OS_PAGE_BYTES);
-        if (table != NULL && !os_commit(table, SITES * sizeof(struct site))) {
-            os_release(table, SITES * sizeof(struct site));
-            table = NULL;
-        }
-        atomic_store_explicit(&sites, table, memory_order_release);
+    int saved_errno = errno; /* hak_free_at may be the first */
+    struct site *made = os_reserve(SITES * sizeof(struct site), OS_PAGE_BYTES);
+    if (made != NULL && !os_commit(made, SITES * sizeof(struct site))) {
+        os_release(made, SITES * sizeof(struct site));
+        made = NULL;
     }
-    lock_release(&lock);
+    errno = saved_errno;
+    struct site *table = NULL;
+    /* acq_rel: release pairs with the acquire loads of the table, acquire where another made it. Where
+     * there is no memory for it, it stays so: a site must not change its line between two calls. */
+    if (atomic_compare_exchange_strong_explicit(&sites, &table, made != NULL ? made : &unknown,
+                                                memory_order_acq_rel, memory_order_acquire)) {
+        return made != NULL ? made : &unknown;
+    }
+    if (made != NULL) {
+        os_release(made, SITES * sizeof(struct site));
+    }
     return table;
+}
+
+/* NULL while there is none. */
+static struct site *table_now(bool make) {
+    struct site *table = atomic_load_explicit(&sites, memory_order_acquire);
+    if (table == NULL && make) {
+        table = make_table();
+    }
+    return table == &unknown ? NULL : table;
 }
 
 static struct site *find(hak_site_t key, bool make) {
     if (key == 0) {
         return &unknown;
     }
-    struct site *table = atomic_load_explicit(&sites, memory_order_acquire);
-    if (table == NULL && make) {
-        table = make_table();
-    }
+    struct site *table = table_now(make);
     if (table == NULL) {
         return NULL;
     }
@@ -145,7 +156,7 @@ int hak_site_get(hak_site_t key, hak_site_stats_t *out) {
 
 size_t hak_site_list(hak_site_stats_t *out, size_t capacity) {
     size_t n = 0;
-    struct site *table = atomic_load_explicit(&sites, memory_order_acquire);
+    struct site *table = table_now(false);
     for (size_t i = 0; i <= (table == NULL ? 0 : SITES); i++) {
         struct site *site = i == 0 ? &unknown : &table[i - 1];
         if (is_used(site)) {

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 /* Statistics: figures summed over all heaps on demand, and the screen that shows them.
  *
  * Promises not to stop any thread: figures of running threads are a moment old. Costs a walk over all
@@ -5,6 +6,7 @@
  */
 #include "observe/stats.h"
 #include "arena/arena.h"
+#include "arena/page_map.h"
 #include "base/text.h"
 #include "hakmem.h"
 #include "heap/heap.h"
@@ -12,6 +14,7 @@
 #include "os/os.h"
 #include "os/report.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -85,7 +88,7 @@ void hak_stats_get(hak_stats_t *out) {
     arena_figures(&figures);
     out->retained_bytes = figures.dirty_slabs << SLAB_SHIFT;
     out->metadata_bytes = figures.metadata_bytes + (uint64_t)(heap_id_limit() - 1) * sizeof(struct heap);
-    out->reserved_bytes = region_reserved_bytes();
+    out->reserved_bytes = region_reserved_bytes() + page_map_reserved_bytes();
     out->resident_bytes = os_resident_bytes();
     out->purges = figures.purges;
     out->purged_bytes = figures.purged_bytes;
@@ -137,14 +140,16 @@ void hak_stats_print(int fd) {
     text_string(&t, hak_version());
     text_string(&t, " statistics, process ");
     text_decimal(&t, (uint64_t)os_process_id());
-    text_string(&t, "\nmemory\n");
+    text_string(&t, " (");
+    text_string(&t, program_invocation_short_name);
+    text_string(&t, ")\nmemory\n");
     bytes_line(&t, "live", s.live_bytes, "in blocks that the program holds");
     bytes_line(&t, "cached", s.cached_bytes, "free, in the threads' magazines and remote buffers");
     bytes_line(&t, "free in slabs", s.free_in_slab_bytes, "free, in slabs that are in use (resident or not)");
     bytes_line(&t, "retained", s.retained_bytes, "free, kept resident within the bound");
     bytes_line(&t, "metadata", s.metadata_bytes, "at most");
     bytes_line(&t, "resident", s.resident_bytes, "the whole process, as the kernel counts");
-    bytes_line(&t, "reserved", s.reserved_bytes, "address space");
+    bytes_line(&t, "reserved", s.reserved_bytes, "address space, the page map's included: costs nothing");
     text_string(&t, "events\n");
     static const char *const refill_labels[] = {"refills of magazines", "blocks"};
     COUNTS(&t, "malloc", refill_labels, s.refills, s.refilled_blocks);
@@ -209,7 +214,14 @@ void stats_at_exit(void) {
         expand_path(pattern, &path);
         int fd = os_open_for_writing(buffer);
         if (fd < 0) {
-            report_line("HAKMEM_STATS_FILE: the file cannot be opened for writing; statistics go to stderr");
+            char message[OPTION_TEXT_BYTES + 128];
+            struct text line = TEXT_ON(message);
+            text_string(&line, "HAKMEM_STATS_FILE: ");
+            text_string(&line, buffer);
+            text_string(&line, ": cannot be opened for writing (");
+            text_string(&line, strerrordesc_np(errno));
+            text_string(&line, "); the statistics go to stderr");
+            report_line(message);
             hak_stats_print(error_output);
             return;
         }

@@ -42,14 +42,15 @@ static const struct definition definitions[OPTION_COUNT] = {
     [OPTION_FORCE_LIBC_ALLOC] = {"force_libc_alloc", "HAKMEM_FORCE_LIBC_ALLOC", "0",
                                  "hand every request to libc's allocator", 1, TYPE_BOOL, true},
     [OPTION_RETAIN_MIN] = {"retain_min", "HAKMEM_RETAIN_MIN", "4M",
-                           "free memory that may stay resident in any case", UINT64_MAX >> 1, TYPE_SIZE,
+                           "free memory that may stay resident in any case", (uint64_t)1 << 47, TYPE_SIZE,
                            false},
     [OPTION_RETAIN_PERCENT] = {"retain_percent", "HAKMEM_RETAIN_PERCENT", "12",
                                "free memory that may stay resident, in percent of the memory in use", 1000,
                                TYPE_INT, false},
-    [OPTION_MAGAZINE_BYTES] = {"magazine_bytes", "HAKMEM_MAGAZINE_BYTES", "256K",
-                               "most bytes of free blocks that one magazine of a thread may hold", 64 << 20,
-                               TYPE_SIZE, true},
+    [OPTION_MAGAZINE_BYTES] =
+        {"magazine_bytes", "HAKMEM_MAGAZINE_BYTES", "256K",
+         "most bytes of free blocks that one magazine of a thread may hold (but always four blocks)",
+         64 << 20, TYPE_SIZE, true},
 };
 
 static struct lock lock; /* protects what follows, except as the accessors say */
@@ -113,8 +114,30 @@ static bool assign(enum option option, const char *s, size_t length, enum source
     return true;
 }
 
+static void append_expectation(struct text *line, const struct definition *d) {
+    switch (d->type) {
+    case TYPE_BOOL:
+        text_string(line, "0 or 1");
+        break;
+    case TYPE_SIZE:
+        text_string(line, "a size such as 65536, 64K or 4M, at most ");
+        text_decimal(line, d->most);
+        break;
+    case TYPE_INT:
+        text_string(line, "a whole number from 0 to ");
+        text_decimal(line, d->most);
+        break;
+    case TYPE_STRING:
+        text_string(line, "fewer than ");
+        text_decimal(line, OPTION_TEXT_BYTES);
+        text_string(line, " characters");
+        break;
+    }
+}
+
+/* One line: where, what, and what to do. `value` is NULL if there is none. */
 static COLD void report_bad(const char *where, const char *name, size_t name_length, const char *value,
-                            size_t length, const char *expected) {
+                            size_t length, int option) {
     char buffer[384];
     struct text line = TEXT_ON(buffer);
     text_string(&line, where);
@@ -128,21 +151,14 @@ static COLD void report_bad(const char *where, const char *name, size_t name_len
             text_char(&line, value[i]);
         }
     }
-    text_string(&line, expected);
-    report_line(buffer);
-}
-
-static const char *expectation(enum option option) {
-    switch (definitions[option].type) {
-    case TYPE_BOOL:
-        return ": expected 0 or 1; the default is used";
-    case TYPE_SIZE:
-        return ": expected a size such as 65536, 64K or 4M within its bounds; the default is used";
-    case TYPE_INT:
-        return ": expected a whole number within its bounds; the default is used";
-    default:
-        return ": too long; the default is used";
+    if (option < 0) {
+        text_string(&line, ": no such option; `hakmem options` lists them");
+    } else {
+        text_string(&line, ": expected ");
+        append_expectation(&line, &definitions[option]);
+        text_string(&line, "; the default is used");
     }
+    report_line(buffer);
 }
 
 static int find(const char *name, size_t length) {
@@ -162,15 +178,25 @@ static void read_conf(const char *conf) {
         int option = find(conf, name_length);
         const char *value = equals == NULL ? NULL : equals + 1;
         size_t value_length = equals == NULL ? 0 : length - name_length - 1;
-        if (option < 0) {
-            report_bad("hakmem_conf", conf, name_length, NULL, 0,
-                       ": no such option; `hakmem options` lists them");
-        } else if (value == NULL || !assign((enum option)option, value, value_length, SOURCE_CONF)) {
-            report_bad("hakmem_conf", conf, name_length, value, value_length,
-                       expectation((enum option)option));
+        bool empty = length == 0; /* a comma at the end is nobody's mistake */
+        if (!empty &&
+            (option < 0 || value == NULL || !assign((enum option)option, value, value_length, SOURCE_CONF))) {
+            report_bad("hakmem_conf", conf, name_length, value, value_length, option);
         }
         conf += length;
         conf += *conf == ',';
+    }
+}
+
+/* A misspelt name must not pass for a setting. */
+static void report_if_unknown(const char *name, size_t length) {
+    static const char command_name[] = "HAKMEM_LIBRARY"; /* the hakmem command's own */
+    bool known = text_equal(name, length, command_name);
+    for (int i = 0; i < OPTION_COUNT && !known; i++) {
+        known = text_equal(name, length, definitions[i].environment);
+    }
+    if (!known) {
+        report_bad("environment", name, length, NULL, 0, -1);
     }
 }
 
@@ -186,9 +212,10 @@ void options_init(void) {
         const char *name = definitions[i].environment;
         const char *value = os_environment(name, buffer, sizeof buffer);
         if (value != NULL && !assign((enum option)i, value, strlen(value), SOURCE_ENVIRONMENT)) {
-            report_bad("environment", name, strlen(name), value, strlen(value), expectation((enum option)i));
+            report_bad("environment", name, strlen(name), value, strlen(value), i);
         }
     }
+    os_visit_environment("HAKMEM_", report_if_unknown);
 }
 
 void options_lock_for_fork(void) {

@@ -141,7 +141,10 @@ bool os_renew(void *address, size_t bytes) {
     if (KEEPING_ERRNO(bool, fault_due(OS_FAULT_PURGE))) {
         return false;
     }
-    return KEEPING_ERRNO(bool, map(address, bytes, PROT_READ | PROT_WRITE, MAP_FIXED) != NULL);
+    /* A kernel that fails the first may have unmapped what was there. */
+    return KEEPING_ERRNO(bool,
+                         map(address, bytes, PROT_READ | PROT_WRITE, MAP_FIXED) == address ||
+                             map(address, bytes, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE) == address);
 }
 
 enum os_move os_move_pages(void *from, void *to, size_t bytes) {

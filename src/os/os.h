@@ -61,6 +61,9 @@ void os_set_environment(char **environment);
  * too. NULL if it is not set or longer than the buffer. */
 const char *os_environment(const char *name, char *buffer, size_t capacity);
 
+/* Calls `visit` with each variable's name that begins with `prefix`, if the environment is known. */
+void os_visit_environment(const char *prefix, void (*visit)(const char *name, size_t length));
+
 struct os_mapping {
     uintptr_t start, end;
     bool writable;

@@ -60,11 +60,23 @@ void os_set_environment(char **environment) {
     given_environment = environment;
 }
 
+static char **known_environment(void) {
+    return environ != NULL ? environ : given_environment;
+}
+
+void os_visit_environment(const char *prefix, void (*visit)(const char *name, size_t length)) {
+    for (char **entry = known_environment(); entry != NULL && *entry != NULL; entry++) {
+        if (strncmp(*entry, prefix, strlen(prefix)) == 0) {
+            visit(*entry, strcspn(*entry, "="));
+        }
+    }
+}
+
 const char *os_environment(const char *name, char *buffer, size_t capacity) {
     size_t name_length = strlen(name);
     struct text value = {.buffer = buffer, .capacity = capacity, .length = 0};
     buffer[0] = '\0';
-    char **known = environ != NULL ? environ : given_environment;
+    char **known = known_environment();
     if (known != NULL) {
         for (char **entry = known; *entry != NULL; entry++) {
             if (strncmp(*entry, name, name_length) == 0 && (*entry)[name_length] == '=') {

@@ -48,7 +48,7 @@ static void write_line(struct text *line) {
 }
 
 COLD void report_line(const char *message) {
-    char buffer[512];
+    char buffer[1536];
     struct text line = TEXT_ON(buffer);
     text_string(&line, "hakmem: ");
     text_string(&line, message);
