@@ -40,7 +40,8 @@ def console(file: TextIO | None = None) -> Console:
 def options_table(options: list[Option]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for title in ("Name", "Environment", "Type", "Default", "Value", "Source", "Description"):
-        table.add_column(title, overflow="fold")
+        # Names are there to be copied; a narrow terminal folds the rest.
+        table.add_column(title, overflow="fold", no_wrap=title in ("Name", "Environment"))
     for option in options:
         table.add_row(
             option.name,
