@@ -127,7 +127,7 @@ TEST_P(Matrix, BlocksOfEverySizeKeepTheirContents) {
 
 std::vector<Cell> cells() {
     std::vector<Cell> all;
-    for (std::size_t threads : {1, 2, 4, 8}) {
+    for (std::size_t threads : {std::size_t{1}, std::size_t{2}, std::size_t{4}, std::size_t{8}}) {
         for (Lifetime lifetime : {Lifetime::kFreedAtOnce, Lifetime::kFirstInFirstOut,
                                   Lifetime::kLastInFirstOut, Lifetime::kRandom}) {
             all.push_back({threads, lifetime});
