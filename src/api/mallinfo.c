@@ -1,7 +1,6 @@
 /* libc's ways of asking for statistics, answered from HAKMEM's. */
 #include "api/names.h"
 #include "base/text.h"
-#include "heap/thread.h"
 #include "observe/stats.h"
 #include "os/os.h"
 #include "os/report.h"
@@ -13,8 +12,7 @@
 #include <unistd.h>
 
 __attribute__((constructor)) static void at_load(void) {
-    runtime_start();
-    stats_at_start();
+    stats_at_start(); /* the library was started by the first constructor */
 }
 
 __attribute__((destructor)) static void at_exit(void) {

@@ -242,11 +242,6 @@ void arena_lock_for_fork(void) {
 }
 
 void arena_unlock_after_fork(bool child) {
-    if (child) {
-        lock_reset(&arena.lock);
-        lock_reset(&arena.purge_lock);
-    } else {
-        lock_release(&arena.lock);
-        lock_release(&arena.purge_lock);
-    }
+    lock_end_fork(&arena.lock, child);
+    lock_end_fork(&arena.purge_lock, child);
 }

@@ -195,19 +195,13 @@ static void clear_after_fork(struct heap *heap) {
 void heap_unlock_after_fork(bool child, struct heap *mine) {
     for (uint32_t id = 1; id < heap_id_limit(); id++) {
         struct heap *heap = heap_by_id(id);
-        if (!child) {
-            lock_release(&heap->lock);
-            continue;
-        }
-        lock_reset(&heap->lock);
-        if (heap != mine && atomic_load_explicit(&heap->state, memory_order_relaxed) == HEAP_ACTIVE) {
+        lock_end_fork(&heap->lock, child);
+        /* relaxed: in the child there is no other thread */
+        if (child && heap != mine &&
+            atomic_load_explicit(&heap->state, memory_order_relaxed) == HEAP_ACTIVE) {
             clear_after_fork(heap);
             abandoned_push(heap, &cold);
         }
     }
-    if (child) {
-        lock_reset(&lock);
-    } else {
-        lock_release(&lock);
-    }
+    lock_end_fork(&lock, child);
 }

@@ -122,26 +122,24 @@ static void before_fork(void) {
     arena_lock_for_fork();
 }
 
-static void after_fork_in_parent(void) {
-    arena_unlock_after_fork(false);
-    heap_unlock_after_fork(false, thread_heap);
-    lock_release(&shared_lock);
-    options_unlock_after_fork(false);
-    lock_release(&start_lock);
-    if (_IO_list_unlock != NULL) {
-        _IO_list_unlock();
+static void after_fork(bool child) {
+    arena_unlock_after_fork(child);
+    heap_unlock_after_fork(child, thread_heap);
+    lock_end_fork(&shared_lock, child);
+    options_unlock_after_fork(child);
+    lock_end_fork(&start_lock, child);
+    void (*end_list_lock)(void) = child ? _IO_list_resetlock : _IO_list_unlock;
+    if (end_list_lock != NULL) {
+        end_list_lock();
     }
 }
 
+static void after_fork_in_parent(void) {
+    after_fork(false);
+}
+
 static void after_fork_in_child(void) {
-    arena_unlock_after_fork(true);
-    heap_unlock_after_fork(true, thread_heap);
-    lock_reset(&shared_lock);
-    options_unlock_after_fork(true);
-    lock_reset(&start_lock);
-    if (_IO_list_resetlock != NULL) {
-        _IO_list_resetlock();
-    }
+    after_fork(true);
 }
 
 /* Handlers that are registered first run last before a fork and first after it, so that those of other

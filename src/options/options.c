@@ -223,11 +223,7 @@ void options_lock_for_fork(void) {
 }
 
 void options_unlock_after_fork(bool child) {
-    if (child) {
-        lock_reset(&lock);
-    } else {
-        lock_release(&lock);
-    }
+    lock_end_fork(&lock, child);
 }
 
 int hak_option_count(void) {

@@ -21,5 +21,5 @@ COLD void lock_wait(struct lock *lock) {
 }
 
 COLD void lock_wake(struct lock *lock) {
-    os_wake(&lock->state, false);
+    os_wake(&lock->state);
 }

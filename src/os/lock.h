@@ -1,7 +1,7 @@
 /* A mutex of four bytes that is unlocked when zero.
  *
  * Promises mutual exclusion and acquire/release order between holders; not recursive. Relies on
- * os_wait/os_wake only, so it may be used inside malloc and survives fork (lock_reset in the child).
+ * os_wait/os_wake only, so it may be used inside malloc and survives fork (lock_end_fork).
  * The three-state futex mutex of Drepper, "Futexes Are Tricky" (2011).
  */
 #ifndef HAKMEM_OS_LOCK_H
@@ -38,10 +38,15 @@ static inline void lock_release(struct lock *lock) {
     }
 }
 
-/* In the only thread of a forked child, which holds or inherits the lock. */
-static inline void lock_reset(struct lock *lock) {
-    /* relaxed: there is no other thread yet */
-    atomic_store_explicit(&lock->state, 0, memory_order_relaxed);
+/* Ends what the thread that forked took before: in the parent a release; in the child, whose only thread
+ * inherits the lock, there is nobody to wake. */
+static inline void lock_end_fork(struct lock *lock, bool child) {
+    if (child) {
+        /* relaxed: there is no other thread yet */
+        atomic_store_explicit(&lock->state, 0, memory_order_relaxed);
+    } else {
+        lock_release(lock);
+    }
 }
 
 #endif

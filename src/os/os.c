@@ -178,8 +178,8 @@ void os_wait(_Atomic uint32_t *word, uint32_t value) {
     KEEPING_ERRNO(long, syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0));
 }
 
-void os_wake(_Atomic uint32_t *word, bool all) {
-    KEEPING_ERRNO(long, syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, all ? INT32_MAX : 1, NULL, NULL, 0));
+void os_wake(_Atomic uint32_t *word) {
+    KEEPING_ERRNO(long, syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0));
 }
 
 void os_write(int fd, const char *bytes, size_t length) {

@@ -39,9 +39,9 @@ enum os_move {
  * block that was moved before and has grown since. */
 enum os_move os_move_pages(void *from, void *to, size_t bytes);
 
-/* Sleeps while *word == value (may wake early); wakes one or all sleepers. */
+/* Sleeps while *word == value (may wake early); wakes one sleeper. */
 void os_wait(_Atomic uint32_t *word, uint32_t value);
-void os_wake(_Atomic uint32_t *word, bool all);
+void os_wake(_Atomic uint32_t *word);
 
 /* Resident bytes of the process as the kernel counts them; 0 if unknown. */
 size_t os_resident_bytes(void);
