@@ -47,3 +47,19 @@ class Command:
             check=False,
         )
         return Outcome(done.returncode, done.stdout, done.stderr)
+
+    def terminated(self, *more: str) -> tuple[int, str]:
+        """Runs `more` on a shell program that catches SIGTERM, says "caught" and exits with 5; sends the
+        command SIGTERM once the program is ready. Gives the status and what came on stdout since."""
+        program = "trap 'echo caught; exit 5' TERM; echo ready; while :; do sleep 0.05; done"
+        with subprocess.Popen(
+            [*self.arguments, *more, "sh", "-c", program],
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            process.terminate()
+            rest = process.communicate(timeout=_HANG_SECONDS)[0]
+        return process.returncode, rest

@@ -37,18 +37,7 @@ def test_death_by_signal_is_the_programs(hakmem: Command, number: signal.Signals
 
 
 def test_signals_reach_the_program_itself(hakmem: Command) -> None:
-    program = "trap 'echo caught; exit 5' TERM; echo ready; while :; do sleep 0.05; done"
-    with subprocess.Popen(
-        [*hakmem.arguments, "run", "sh", "-c", program],
-        env=hakmem.environment,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        process.terminate()
-        assert process.communicate()[0] == "caught\n"
-    assert process.returncode == 5
+    assert hakmem.terminated("run") == (5, "caught\n")
 
 
 def test_signal_dispositions_are_the_usual_ones(hakmem: Command, environment: dict[str, str]) -> None:

@@ -244,20 +244,10 @@ def test_a_program_that_stops_and_is_continued(hakmem: Command) -> None:
 
 @TRACING
 def test_a_signal_to_the_command_reaches_the_program(hakmem: Command, tracing: list[str]) -> None:
-    program = "trap 'echo caught; exit 5' TERM; echo ready; while :; do sleep 0.05; done"
-    with subprocess.Popen(
-        [*hakmem.arguments, "versus", *tracing, "sh", "-c", program],
-        env=hakmem.environment,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        process.terminate()
-        rest = process.communicate()[0]
+    status, rest = hakmem.terminated("versus", *tracing)
     assert rest.startswith("caught\n")
     assert "Interrupted: no further rounds." in rest
-    assert process.returncode == 5
+    assert status == 5
 
 
 def test_every_round_reads_the_same_pipe(hakmem: Command, tmp_path: Path) -> None:
