@@ -24,7 +24,7 @@ size_t hak_good_size(size_t size) {
 }
 
 int hak_size_class_count(void) {
-    return SIZE_CLASSES;
+    return SPACED_CLASSES;
 }
 
 int hak_tiny_class_count(void) {
@@ -42,7 +42,7 @@ int hak_size_class_of(size_t size) {
 
 static const struct size_class *class_or_error(int size_class) {
     runtime_start();
-    if (size_class < 0 || size_class >= SIZE_CLASSES) {
+    if (size_class < 0 || size_class >= SPACED_CLASSES) {
         errno = EINVAL;
         return NULL;
     }

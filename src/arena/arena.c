@@ -136,7 +136,6 @@ struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_stat
     if (found) {
         slab = claim(&place, slabs, zero);
         slab->run_slabs = (uint8_t)slabs;
-        slab->head_back = 0;
         /* relaxed: the lock orders both for the arena, the caller's publication for all others */
         atomic_store_explicit(&slab->span_bytes, slabs * SLAB_BYTES, memory_order_relaxed);
         atomic_store_explicit(&slab->state, state, memory_order_relaxed);

@@ -96,7 +96,6 @@ struct slab *arena_take_huge(size_t bytes, size_t alignment, bool *zero) {
         *zero = claim_superslabs(run.region, run.first, superslabs);
         slab = region_slab(run.region, run.first * SLABS_PER_SUPERSLAB);
         slab->run_slabs = 0;
-        slab->head_back = 0;
         slab->moved = false;
         /* relaxed: as in arena_take */
         atomic_store_explicit(&slab->span_bytes, superslabs << SUPERSLAB_SHIFT, memory_order_relaxed);

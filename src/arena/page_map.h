@@ -1,6 +1,6 @@
 /* The page map: from any address to the one word that says whose it is.
  *
- * A word stands for 64 KiB: owner << 12 | offset of the size class's magazine in a heap. 0 means that
+ * A word stands for 64 KiB: owner << 13 | offset of the size class's magazine in a heap. 0 means that
  * no block begins there. Promises that a look-up is one load for every address below the limit, ours
  * or not. Relies on a flat reservation of 4 bytes for each slab of the address space; where that is
  * refused (RLIMIT_AS) the limit is 0, and the words stand in the regions' metadata instead.
@@ -14,9 +14,9 @@
 
 #include <stdatomic.h>
 
-#define PAGE_WORD_OWNER_SHIFT 12
-#define PAGE_OWNER_LARGE 0xFFFFFu
-#define PAGE_OWNER_HUGE 0xFFFFEu
+#define PAGE_WORD_OWNER_SHIFT 13
+#define PAGE_OWNER_LARGE 0x7FFFFu
+#define PAGE_OWNER_HUGE 0x7FFFEu
 
 /* Two variables and not a struct: the fast path of free then addresses each directly. */
 extern INTERNAL _Atomic uint32_t *page_map_words;

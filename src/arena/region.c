@@ -19,7 +19,7 @@ struct part {
 
 /* Where the metadata of a region of `slabs` slabs lies. */
 struct plan {
-    struct part headers, states, bits, page_words, small_bitmaps, bitmaps;
+    struct part headers, states, bits, head_back, page_words, small_bitmaps, bitmaps;
     size_t bitmap_words; /* of one bitmap over superslabs */
     size_t total;
 };
@@ -40,11 +40,12 @@ static struct plan plan_region(size_t bytes) {
     size_t front = sizeof(struct region);
     size_t at = REGION_HEADERS_OFFSET;
     plan.headers = place(&at, slabs * sizeof(struct slab));
-    bool small = front + states + bits + 3 * CACHE_LINE_BYTES <= REGION_HEADERS_OFFSET;
+    bool small = front + states + bits + slabs + 4 * CACHE_LINE_BYTES <= REGION_HEADERS_OFFSET;
     size_t *where = small ? &front : &at;
     *where = round_up(*where, CACHE_LINE_BYTES);
     plan.states = place(where, states);
     plan.bits = place(where, bits);
+    plan.head_back = place(where, slabs);
     plan.page_words = place(&at, page_map_limit == 0 ? slabs * sizeof(uint32_t) : 0);
     plan.small_bitmaps = place(&at, slabs * SMALL_BITMAP_BYTES);
     at = round_up(at, OS_PAGE_BYTES); /* so that the bitmaps of a superslab can be purged */
@@ -121,6 +122,7 @@ struct region *region_make(size_t superslabs, bool only_huge) {
     }
     r->dirty = bits;
     r->bitmaps_touched = bits + plan.bitmap_words;
+    r->head_back = start + plan.head_back.offset;
     r->page_words = (_Atomic uint32_t *)(void *)(start + plan.page_words.offset);
     r->small_bitmaps = start + plan.small_bitmaps.offset;
     r->bitmaps = start + plan.bitmaps.offset;

@@ -32,6 +32,7 @@ struct region {
     uint64_t *avail[AVAIL_LEVELS];  /* bitmaps over superslabs */
     uint64_t *dirty;                /* bitmap: superslabs with a dirty slab */
     uint64_t *bitmaps_touched;      /* bitmap: superslabs whose block bitmaps may be resident */
+    uint8_t *head_back;             /* for each slab of a run, how far back the first is; 0 if not in use */
     unsigned char *small_bitmaps;   /* SMALL_BITMAP_BYTES for each slab */
     unsigned char *bitmaps;         /* BITMAP_BYTES for each slab */
     _Atomic uint32_t *page_words;   /* one for each slab, where there is no flat page map */
@@ -64,6 +65,13 @@ static inline struct slab *region_slab(const struct region *region, size_t index
 
 static inline size_t region_slab_index(const struct region *region, uintptr_t address) {
     return (address - region->base) >> SLAB_SHIFT;
+}
+
+/* Says of each slab of a run how far back the first is, or takes that back. */
+static inline void region_mark_run(struct region *region, size_t first, unsigned slabs, bool used) {
+    for (unsigned i = 1; i < slabs; i++) {
+        region->head_back[first + i] = used ? (uint8_t)i : 0;
+    }
 }
 
 static inline uintptr_t region_superslab_address(const struct region *region, size_t superslab) {

@@ -21,8 +21,7 @@ enum slab_state {
     SLAB_INTERNAL, /* the allocator's own memory */
 };
 
-/* One cache line. The header of a run is that of its first slab; those of the others only say where
- * the first is. */
+/* One cache line. The header of a run is that of its first slab; those of the others are not touched. */
 struct slab {
     _Atomic uint64_t summary[2]; /* bit w: word w of the bitmap may be non-zero; any thread */
     _Atomic uint64_t *words;     /* the bitmap: 1 = free; zero throughout while only bumped */
@@ -31,7 +30,6 @@ struct slab {
     _Atomic uint8_t state;       /* enum slab_state */
     uint8_t size_class;
     uint8_t run_slabs;           /* length of the run, 0 if it is longer than a superslab */
-    uint8_t head_back;           /* slabs back to the first one of the run */
     _Atomic uint16_t full_words; /* words in which every block is free; exact while parked */
     bool moved;                  /* a huge run whose pages came by os_move_pages */
     struct slab *next;           /* in the inbox or in the owner's list */

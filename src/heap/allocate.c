@@ -46,7 +46,7 @@ NOINLINE void *allocate(size_t size) {
         if (UNLIKELY(thread_heap == &heap_of_no_thread && runtime_libc_forced())) {
             return foreign_malloc(size);
         }
-        p = allocate_class(size_class_of(size));
+        p = allocate_class(size_class_for(size));
     } else if (size > REQUEST_MAX_BYTES) {
         p = NULL;
     } else if (UNLIKELY(runtime_libc_forced())) {
@@ -210,7 +210,7 @@ void *reallocate(void *p, size_t size) {
 
 size_t request_good_size(size_t size) {
     if (size <= MID_MAX_BYTES) {
-        return size_classes[size_class_of(size)].bytes;
+        return size_classes[size_class_for(size)].bytes;
     }
     return size > REQUEST_MAX_BYTES ? 0 : round_up(size, OS_PAGE_BYTES);
 }

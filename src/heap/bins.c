@@ -82,9 +82,8 @@ static void give_back(struct heap *self, struct slab *slab) {
         atomic_store_explicit(&slab->words[w], 0, memory_order_relaxed);
     }
     page_map_set(start, c->run_slabs, 0);
-    for (unsigned i = 1; i < c->run_slabs; i++) {
-        slab[i].head_back = 0;
-    }
+    struct region *region = region_of(start);
+    region_mark_run(region, region_slab_index(region, start), c->run_slabs, false);
     if (self != NULL) {
         count(&self->counters.slabs_released, 1);
     }
@@ -269,6 +268,8 @@ static bool fresh_slab(struct heap *heap, unsigned size_class) {
     unsigned char *words = c->words * sizeof(uint64_t) <= SMALL_BITMAP_BYTES
                                ? region->small_bitmaps + index * SMALL_BITMAP_BYTES
                                : region->bitmaps + index * BITMAP_BYTES;
+    region_mark_run(region, index, c->run_slabs, true);
+    size_class_grow(size_class);
     slab_init(slab, size_class, heap->id, (_Atomic uint64_t *)(void *)words);
     page_map_set(region->base + (index << SLAB_SHIFT), c->run_slabs,
                  page_word(heap->id, size_class * CLASS_SCALE));

@@ -32,9 +32,8 @@ static struct spot locate(const char *action, const void *block) {
         report_block(action, " (not a block of this heap)", block, NULL);
     }
     size_t index = region_slab_index(region, (uintptr_t)block);
+    index -= region->head_back[index];
     struct slab *slab = region_slab(region, index);
-    index -= slab->head_back;
-    slab -= slab->head_back;
     /* relaxed: the thread holds a block of the slab, which keeps it in use; where it does not, that is
      * the misuse looked for */
     uint8_t state = atomic_load_explicit(&slab->state, memory_order_relaxed);

@@ -56,14 +56,14 @@ static inline void count(_Atomic uint64_t *counter, uint64_t n) {
 enum heap_state { HEAP_ACTIVE, HEAP_ABANDONED, HEAP_SHARED };
 
 struct heap {
-    struct magazine magazines[SIZE_CLASSES_MAX]; /* first: a class offset is an offset into the heap */
-    uint32_t tag;                                /* page_word(id, 0); 0 in the heap of no thread */
+    struct magazine magazines[SIZE_CLASSES]; /* first: a class offset is an offset into the heap */
+    uint32_t tag;                            /* page_word(id, 0); 0 in the heap of no thread */
     uint32_t id;
     void **slots_free, **slots_end; /* room for magazine arrays behind the heap */
     /* relaxed: the owner's alone; others read them for statistics */
     _Atomic uint32_t remote_count;
     _Atomic size_t remote_bytes;
-    struct bin bins[SIZE_CLASSES_MAX];
+    struct bin bins[SIZE_CLASSES];
     void *remote[REMOTE_BLOCKS];
     struct counters counters;
 

@@ -1,13 +1,24 @@
 #include "slab/size_class.h"
 
-struct size_class size_classes[SIZE_CLASSES_MAX];
+#include "os/os.h"
+
+struct size_class size_classes[SIZE_CLASSES];
+struct size_class_use size_class_uses[EXACT_CLASSES];
 uint16_t tiny_class_offsets[TINY_MAX_BYTES + 1];
 
 /* A run must hold a few blocks, or each would need a slab of its own; more would keep a run from
  * becoming empty. */
 #define RUN_BLOCKS_MIN 4
-/* The tail of a run may be this part of it. */
-#define RUN_WASTE_PART 64
+/* The tail of a run may be this part of it in address space, and what of it shares a page with the last
+ * block, and so is resident, this part. */
+#define RUN_TAIL_PART 32
+#define RUN_WASTE_PART 256
+
+/* A spaced class is looked at each time it has got so many slabs, at most so often. */
+#define WINDOW_SLABS 16
+#define WINDOWS 4
+/* What an exact class must save of each block. */
+#define EXACT_SAVES_PART 128
 
 #define MAGAZINE_BLOCKS_MAX 512
 #define MAGAZINE_BLOCKS_MIN 4
@@ -28,32 +39,58 @@ static size_t class_bytes(unsigned c) {
 static unsigned choose_run(size_t bytes) {
     for (unsigned slabs = 1; slabs < SLABS_PER_SUPERSLAB; slabs++) {
         size_t run = slabs * SLAB_BYTES;
-        if (run / bytes >= RUN_BLOCKS_MIN && run % bytes <= run / RUN_WASTE_PART) {
+        size_t tail = run % bytes;
+        if (run / bytes >= RUN_BLOCKS_MIN && tail <= run / RUN_TAIL_PART &&
+            tail % OS_PAGE_BYTES <= run / RUN_WASTE_PART) {
             return slabs;
         }
     }
     return SLABS_PER_SUPERSLAB;
 }
 
+static void define(unsigned c, size_t bytes, size_t magazine_bytes) {
+    struct size_class *s = &size_classes[c];
+    unsigned slabs = c < TINY_CLASSES ? 1 : choose_run(bytes);
+    size_t blocks = slabs * SLAB_BYTES / bytes;
+    s->bytes = (uint32_t)bytes;
+    s->reciprocal = ((uint64_t)1 << RECIPROCAL_SHIFT) / bytes + 1;
+    s->blocks = (uint32_t)blocks;
+    s->words = (uint16_t)((blocks + 63) / 64);
+    s->last_word = bits_below((unsigned)((blocks - 1) % 64 + 1));
+    s->run_slabs = (uint8_t)slabs;
+    size_t held = c < TINY_CLASSES ? min_size(magazine_bytes, TINY_MAGAZINE_BYTES) : magazine_bytes;
+    s->magazine_blocks = (uint16_t)max_size(min_size(held / bytes, MAGAZINE_BLOCKS_MAX), MAGAZINE_BLOCKS_MIN);
+}
+
 void size_class_init(size_t magazine_bytes) {
     size_t size = 0;
-    for (unsigned c = 0; c < SIZE_CLASSES; c++) {
-        struct size_class *s = &size_classes[c];
+    for (unsigned c = 0; c < SPACED_CLASSES; c++) {
         size_t bytes = class_bytes(c);
-        unsigned slabs = choose_run(bytes);
-        size_t blocks = slabs * SLAB_BYTES / bytes;
-        s->bytes = (uint32_t)bytes;
-        s->reciprocal = ((uint64_t)1 << RECIPROCAL_SHIFT) / bytes + 1;
-        s->blocks = (uint32_t)blocks;
-        s->words = (uint16_t)((blocks + 63) / 64);
-        s->last_word = bits_below((unsigned)((blocks - 1) % 64 + 1));
-        s->run_slabs = (uint8_t)slabs;
-        size_t held = c < TINY_CLASSES ? min_size(magazine_bytes, TINY_MAGAZINE_BYTES) : magazine_bytes;
-        s->magazine_blocks =
-            (uint16_t)max_size(min_size(held / bytes, MAGAZINE_BLOCKS_MAX), MAGAZINE_BLOCKS_MIN);
+        define(c, bytes, magazine_bytes);
         for (; size <= bytes && size <= TINY_MAX_BYTES; size++) {
             tiny_class_offsets[size] = (uint16_t)(c * CLASS_SCALE);
         }
+    }
+}
+
+void size_class_grow(unsigned size_class) {
+    if (size_class < TINY_CLASSES || size_class >= SPACED_CLASSES) {
+        return;
+    }
+    const struct size_class *s = &size_classes[size_class];
+    struct size_class_use *use = &size_class_uses[size_class - TINY_CLASSES];
+    uint32_t had = atomic_fetch_add_explicit(&use->slabs, s->run_slabs, memory_order_relaxed);
+    uint32_t window = (had + s->run_slabs) / WINDOW_SLABS;
+    if (had / WINDOW_SLABS == window || window > WINDOWS) {
+        return; /* so that of the threads that come here at once one goes on for each window */
+    }
+    uint32_t largest = atomic_exchange_explicit(&use->largest, 0, memory_order_relaxed);
+    size_t exact = round_up(largest, BLOCK_ALIGNMENT_BYTES);
+    /* No lock, which a fork might leave taken: who comes first defines the class, for good. */
+    if (largest != 0 && s->bytes - exact >= s->bytes / EXACT_SAVES_PART &&
+        !atomic_exchange_explicit(&use->defined, true, memory_order_relaxed)) {
+        define(size_class + EXACT_CLASSES, exact, s->magazine_blocks * (size_t)s->bytes);
+        atomic_store_explicit(&use->exact_bytes, (uint32_t)exact, memory_order_release);
     }
 }
 

@@ -1,10 +1,6 @@
 #include "slab/slab.h"
 
 void slab_init(struct slab *slab, unsigned size_class, uint32_t owner, _Atomic uint64_t *words) {
-    const struct size_class *c = &size_classes[size_class];
-    for (unsigned i = 0; i < c->run_slabs; i++) {
-        slab[i].head_back = (uint8_t)i;
-    }
     slab->words = words;
     slab->size_class = (uint8_t)size_class;
     slab->next = slab->previous = NULL;

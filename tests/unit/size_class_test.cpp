@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <climits>
 #include <cstdint>
+#include <cstring>
+#include <vector>
 
 #include "hakmem.h"
 #include "support/lanes.h"
@@ -63,15 +65,43 @@ TEST(SizeClass, InternalWasteStaysUnderAnEighthAbove128Bytes) {
     }
 }
 
-TEST(SizeClass, TailOfASlabStaysUnderOneSixtyFourth) {
+TEST(SizeClass, TailOfASlabTakesLittleAddressSpaceAndHardlyAnyMemory) {
     for (int i = 0; i < hak_size_class_count(); i++) {
         const std::size_t slab = hak_size_class_slab_bytes(i);
         const std::size_t block = hak_size_class_bytes(i);
         ASSERT_GT(slab, 0u) << "class " << i;
         EXPECT_EQ(slab % kSlabBytes, 0u) << "class " << i;
-        EXPECT_LE(slab % block * 64, slab) << "class " << i << " of " << block << " bytes in " << slab;
+        const std::size_t tail = slab % block;
+        EXPECT_LE(tail * 32, slab) << "class " << i << " of " << block << " bytes in " << slab;
         if (i < hak_tiny_class_count()) {
             EXPECT_EQ(slab, kSlabBytes) << "class " << i;
+        } else {
+            EXPECT_LE(tail % 4096 * 256, slab) << "class " << i << " of " << block << " bytes in " << slab;
+        }
+    }
+}
+
+// Blocks of one size only, and many of them: they get a class that fits.
+TEST(SizeClass, ManyBlocksOfOneMidSizeHardlyWasteAnything) {
+    for (const std::size_t size : {1'040u, 2'100u, 10'000u, 40'000u}) {
+        std::vector<void *> blocks;
+        std::size_t usable = 0;
+        for (std::size_t got = 0; got < 16 * hakmem_test::kMiB; got += size) {
+            void *block = hak_malloc(size);
+            ASSERT_NE(block, nullptr);
+            EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % 16, 0u);
+            blocks.push_back(block);
+            usable += hak_usable_size(block);
+        }
+        EXPECT_LE(usable - blocks.size() * size, blocks.size() * size / 50) << size;
+        // Larger ones of the same class still are served, beside them.
+        const std::size_t spaced = hak_size_class_bytes(hak_size_class_of(size));
+        void *larger = hak_malloc(spaced);
+        EXPECT_GE(hak_usable_size(larger), spaced);
+        std::memset(larger, 0x5a, spaced);
+        hak_free(larger);
+        for (void *block : blocks) {
+            hak_free(block);
         }
     }
 }
