@@ -122,7 +122,7 @@ HAK_EXPORT size_t hak_site_list(hak_site_stats_t *out, size_t capacity);
 typedef struct hak_option_info {
     const char *name;
     const char *environment;
-    const char *type; /* "bool", "size" (K, M, G suffix allowed), "int", "string" */
+    const char *type; /* "bool", "size" (K, M, G suffix allowed), "int", "string", "choice" */
     const char *default_value;
     const char *description;
     const char *source; /* "default", "hakmem_conf", "environment" or "api" */

@@ -1,5 +1,6 @@
 #include "arena/arena.h"
 
+#include "arena/decay.h"
 #include "arena/internal.h"
 #include "arena/page_map.h"
 #include "options/options.h"
@@ -112,11 +113,17 @@ static struct slab *claim(const struct place *place, unsigned slabs, bool *zero)
     uint32_t dirty = state->dirty & mask;
     state->free &= ~mask;
     state->dirty &= ~mask;
-    arena.dirty_slabs -= bit_count(dirty);
-    arena.used_slabs += slabs;
+    arena_note_taken(bit_count(dirty), slabs - bit_count(dirty));
     *zero = dirty == 0;
     region_note(r, place->superslab);
     return region_slab(r, place->superslab * SLABS_PER_SUPERSLAB + place->first);
+}
+
+void arena_note_taken(size_t dirty, size_t clean) {
+    arena.used_slabs += dirty + clean;
+    arena.dirty_slabs -= dirty;
+    arena.dirty_low = min_size(arena.dirty_low, arena.dirty_slabs);
+    retention_note_taken_clean(&arena.retention, clean);
 }
 
 struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_state state, bool *zero) {
@@ -131,7 +138,6 @@ struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_stat
         found = find_free(slabs, alignment_slabs, &place) ||
                 (arena_end_idle_regions() && arena_add_region(1, false) != NULL &&
                  find_free(slabs, alignment_slabs, &place));
-        lock_release(&arena.purge_lock);
     }
     if (found) {
         slab = claim(&place, slabs, zero);
@@ -236,11 +242,14 @@ void arena_visit(void (*visit)(struct slab *head, uintptr_t address, void *conte
 }
 
 void arena_lock_for_fork(void) {
-    lock_acquire(&arena.purge_lock);
     lock_acquire(&arena.lock);
+    arena_wait_for_purge();
 }
 
 void arena_unlock_after_fork(bool child) {
+    if (child) {
+        arena.purge_waiters = 0;
+        decay_lost_by_fork();
+    }
     lock_end_fork(&arena.lock, child);
-    lock_end_fork(&arena.purge_lock, child);
 }

@@ -61,15 +61,14 @@ static bool best_fit(size_t superslabs, size_t alignment, struct run *best) {
 
 /* Takes whole free superslabs; true if all of them read as zero. */
 static bool claim_superslabs(struct region *r, size_t first, size_t count) {
-    bool zero = true;
+    size_t dirty = 0;
     for (size_t s = first; s < first + count; s++) {
-        zero = zero && r->states[s].dirty == 0;
-        arena.dirty_slabs -= bit_count(r->states[s].dirty);
+        dirty += bit_count(r->states[s].dirty);
         r->states[s] = (struct superslab){0, 0};
         region_note(r, s);
     }
-    arena.used_slabs += count * SLABS_PER_SUPERSLAB;
-    return zero;
+    arena_note_taken(dirty, count * SLABS_PER_SUPERSLAB - dirty);
+    return dirty == 0;
 }
 
 struct slab *arena_take_huge(size_t bytes, size_t alignment, bool *zero) {
@@ -90,7 +89,6 @@ struct slab *arena_take_huge(size_t bytes, size_t alignment, bool *zero) {
         found = best_fit(superslabs, alignment, &run) ||
                 (arena_end_idle_regions() && arena_add_region(with_slack, alone) != NULL &&
                  best_fit(superslabs, alignment, &run));
-        lock_release(&arena.purge_lock);
     }
     if (found) {
         *zero = claim_superslabs(run.region, run.first, superslabs);

@@ -6,15 +6,21 @@
 #define HAKMEM_ARENA_INTERNAL_H
 
 #include "arena/region.h"
+#include "arena/retention.h"
 #include "os/lock.h"
 
 struct arena {
     struct lock lock;
-    struct lock purge_lock; /* held while slabs are out of circulation; taken before `lock` or tried */
+    /* Threads that are purging: what they have taken out of circulation is neither free nor dirty. Changed
+     * under the lock; atomic for os_wait. relaxed: the lock orders it */
+    _Atomic uint32_t purging;
+    uint32_t purge_waiters;
     struct region *oldest, *newest; /* the regions, doubly linked */
     size_t used_slabs;
     size_t dirty_slabs; /* free and perhaps resident */
-    uint64_t purges, purged_bytes;
+    size_t dirty_low;   /* the fewest since the last decay_tick */
+    struct retention retention;
+    uint64_t purges, purged_bytes, decayed_bytes;
 };
 extern INTERNAL struct arena arena;
 
@@ -23,9 +29,15 @@ bool arena_end_idle_regions(void);
 bool arena_region_idle(const struct region *region);
 void arena_end_region(struct region *region);
 
-/* Takes the purge lock as well, having let go of the arena's for a moment: what was out of circulation
- * is back. Release it after the arena's. */
+/* Lets go of the lock until nobody is purging: all that is free is in circulation then. */
 void arena_wait_for_purge(void);
+
+/* Slabs have left the free ones, `dirty` of them perhaps resident and `clean` not. */
+void arena_note_taken(size_t dirty, size_t clean);
+
+/* Purges down to `target` dirty slabs, highest addresses first, letting go of the lock for the system calls.
+ * Returns the slabs purged; gives up when the OS refuses. */
+size_t arena_purge_to(size_t target);
 
 /* Marks slabs free and dirty. */
 void arena_free_slabs(struct region *region, size_t first_slab, size_t slabs);

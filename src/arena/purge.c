@@ -1,26 +1,17 @@
 #include "arena/arena.h"
+#include "arena/decay.h"
 #include "arena/internal.h"
-#include "options/options.h"
 #include "os/os.h"
 #include "os/report.h"
 
 /* Ranges collected under the lock before it is let go for the system calls. */
 #define BATCH_RANGES 16
 
-/* Purging goes on to this part of the bound, so that the next run given back does not purge again. */
-#define PURGE_TO_PART(bound) ((bound) - (bound) / 4)
-
 struct range {
     struct region *region;
     size_t first_slab, slabs;
     size_t first_bitmap, bitmaps; /* whole superslabs whose block bitmaps go too */
 };
-
-static size_t bound_slabs(void) {
-    size_t least = option_number(OPTION_RETAIN_MIN) >> SLAB_SHIFT;
-    size_t share = arena.used_slabs * option_number(OPTION_RETAIN_PERCENT) / 100;
-    return max_size(least, share);
-}
 
 /* Takes slabs first..last of a superslab out of circulation, neither free nor dirty until they are
  * purged, and adds them to the batch, to its last range if they are neighbours. False if it is full. */
@@ -90,9 +81,17 @@ static void put_back(const struct range *range, bool purged) {
     }
 }
 
-/* Purges down to `target` dirty slabs, highest addresses first. Both locks held on entry and exit.
- * Returns the slabs purged; gives up when the OS refuses. */
-static size_t purge_to(size_t target) {
+static void begin_purging(void) {
+    atomic_fetch_add_explicit(&arena.purging, 1, memory_order_relaxed);
+}
+
+static void end_purging(void) {
+    if (atomic_fetch_sub_explicit(&arena.purging, 1, memory_order_relaxed) == 1 && arena.purge_waiters > 0) {
+        os_wake(&arena.purging, arena.purge_waiters);
+    }
+}
+
+size_t arena_purge_to(size_t target) {
     size_t purged = 0;
     while (arena.dirty_slabs > target) {
         struct range batch[BATCH_RANGES];
@@ -111,6 +110,7 @@ static size_t purge_to(size_t target) {
         if (count == 0) {
             break;
         }
+        begin_purging();
         lock_release(&arena.lock);
         bool done[BATCH_RANGES];
         for (size_t i = 0; i < count; i++) {
@@ -124,6 +124,7 @@ static size_t purge_to(size_t target) {
             }
         }
         lock_acquire(&arena.lock);
+        end_purging();
         bool all = true;
         for (size_t i = 0; i < count; i++) {
             put_back(&batch[i], done[i]);
@@ -144,32 +145,35 @@ static size_t purge_to(size_t target) {
 }
 
 void arena_wait_for_purge(void) {
-    lock_release(&arena.lock);
-    lock_acquire(&arena.purge_lock);
-    lock_acquire(&arena.lock);
+    for (;;) {
+        uint32_t purging = atomic_load_explicit(&arena.purging, memory_order_relaxed);
+        if (purging == 0) {
+            return;
+        }
+        arena.purge_waiters++;
+        lock_release(&arena.lock);
+        os_wait(&arena.purging, purging);
+        lock_acquire(&arena.lock);
+        arena.purge_waiters--;
+    }
 }
 
 void arena_unlock_within_bound(void) {
-    size_t bound = bound_slabs();
+    size_t bound = retention_bound(&arena.retention, arena.used_slabs);
     if (UNLIKELY(arena.dirty_slabs > bound)) {
-        /* Wait for a thread that is purging already: the bound holds because whoever exceeds it stops. */
-        if (!lock_try(&arena.purge_lock)) {
-            arena_wait_for_purge();
-            bound = bound_slabs();
-        }
-        if (arena.dirty_slabs > bound) {
-            purge_to(PURGE_TO_PART(bound));
-        }
-        lock_release(&arena.purge_lock);
+        size_t purged = arena_purge_to(retention_purge_target(bound));
+        retention_note_purged(&arena.retention, purged);
     }
+    bool start = decay_wanted();
     lock_release(&arena.lock);
+    if (UNLIKELY(start)) {
+        decay_start();
+    }
 }
 
 size_t arena_purge_all(void) {
-    lock_acquire(&arena.purge_lock);
     lock_acquire(&arena.lock);
-    size_t purged = purge_to(0);
+    size_t purged = arena_purge_to(0);
     lock_release(&arena.lock);
-    lock_release(&arena.purge_lock);
     return purged << SLAB_SHIFT;
 }

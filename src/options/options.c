@@ -14,12 +14,27 @@
 /* Weak, so that a program's own definition wins and none is needed. */
 __attribute__((weak, visibility("default"))) const char *hakmem_conf = NULL;
 
-enum type { TYPE_BOOL, TYPE_SIZE, TYPE_INT, TYPE_STRING };
+enum type { TYPE_BOOL, TYPE_SIZE, TYPE_INT, TYPE_STRING, TYPE_CHOICE };
 
-enum source { SOURCE_DEFAULT, SOURCE_CONF, SOURCE_ENVIRONMENT, SOURCE_API };
+enum source { SOURCE_DEFAULT, SOURCE_PROFILE, SOURCE_CONF, SOURCE_ENVIRONMENT, SOURCE_API };
 
-static const char type_names[][8] = {"bool", "size", "int", "string"};
-static const char source_names[][12] = {"default", "hakmem_conf", "environment", "api"};
+static const char type_names[][8] = {"bool", "size", "int", "string", "choice"};
+static const char source_names[][12] = {"default", "profile", "hakmem_conf", "environment", "api"};
+
+/* What HAKMEM_PROFILE trades: speed keeps memory that may be wanted again, memory gives it back. */
+enum { PROFILE_BALANCED, PROFILE_SPEED, PROFILE_MEMORY, PROFILES };
+static const char profile_names[PROFILES][12] = {"balanced", "speed", "memory"};
+
+struct profile_value {
+    enum option option;
+    const char *value[PROFILES]; /* of the balanced one: none, it is the default */
+};
+
+static const struct profile_value profile_values[] = {
+    {OPTION_RETAIN_MIN, {NULL, "64M", "1M"}},       {OPTION_RETAIN_PERCENT, {NULL, "50", "4"}},
+    {OPTION_RETAIN_GRACE, {NULL, "256M", "0"}},     {OPTION_DECAY_MS, {NULL, "5000", "100"}},
+    {OPTION_MAGAZINE_BYTES, {NULL, "512K", "32K"}},
+};
 
 struct definition {
     const char *name;
@@ -41,12 +56,24 @@ static const struct definition definitions[OPTION_COUNT] = {
                           "log each fall-back with its reason to stderr", 1, TYPE_BOOL, false},
     [OPTION_FORCE_LIBC_ALLOC] = {"force_libc_alloc", "HAKMEM_FORCE_LIBC_ALLOC", "0",
                                  "hand every request to libc's allocator", 1, TYPE_BOOL, true},
+    [OPTION_PROFILE] = {"profile", "HAKMEM_PROFILE", "balanced",
+                        "what matters most: speed, balanced or memory (the defaults of the settings below)",
+                        0, TYPE_CHOICE, true},
     [OPTION_RETAIN_MIN] = {"retain_min", "HAKMEM_RETAIN_MIN", "4M",
                            "free memory that may stay resident in any case", (uint64_t)1 << 47, TYPE_SIZE,
                            false},
     [OPTION_RETAIN_PERCENT] = {"retain_percent", "HAKMEM_RETAIN_PERCENT", "12",
                                "free memory that may stay resident, in percent of the memory in use", 1000,
                                TYPE_INT, false},
+    [OPTION_RETAIN_GRACE] = {"retain_grace", "HAKMEM_RETAIN_GRACE", "16M",
+                             "more that may stay while the program keeps coming back for what was given back",
+                             (uint64_t)1 << 47, TYPE_SIZE, false},
+    [OPTION_DECAY_MS] = {"decay_ms", "HAKMEM_DECAY_MS", "500",
+                         "milliseconds after which free memory that was not needed is given back", 3600000,
+                         TYPE_INT, false},
+    [OPTION_BACKGROUND_THREAD] =
+        {"background_thread", "HAKMEM_BACKGROUND_THREAD", "1",
+         "let a thread of the library's own give memory back when the program is idle", 1, TYPE_BOOL, false},
     [OPTION_MAGAZINE_BYTES] =
         {"magazine_bytes", "HAKMEM_MAGAZINE_BYTES", "256K",
          "most bytes of free blocks that one magazine of a thread may hold (but always four blocks)",
@@ -98,6 +125,13 @@ static bool assign(enum option option, const char *s, size_t length, enum source
             return false;
         }
         break;
+    case TYPE_CHOICE:
+        while (!text_equal(s, length, profile_names[number])) {
+            if (++number == PROFILES) {
+                return false;
+            }
+        }
+        break;
     case TYPE_STRING:
         if (length >= OPTION_TEXT_BYTES) {
             return false;
@@ -126,6 +160,9 @@ static void append_expectation(struct text *line, const struct definition *d) {
     case TYPE_INT:
         text_string(line, "a whole number from 0 to ");
         text_decimal(line, d->most);
+        break;
+    case TYPE_CHOICE:
+        text_string(line, "balanced, speed or memory");
         break;
     case TYPE_STRING:
         text_string(line, "fewer than ");
@@ -170,7 +207,8 @@ static int find(const char *name, size_t length) {
     return -1;
 }
 
-static void read_conf(const char *conf) {
+/* `only` is the one option to be taken from it, or -1 for all but the profile. */
+static void read_conf(const char *conf, int only) {
     while (*conf != '\0') {
         size_t length = strcspn(conf, ",");
         const char *equals = memchr(conf, '=', length);
@@ -179,7 +217,8 @@ static void read_conf(const char *conf) {
         const char *value = equals == NULL ? NULL : equals + 1;
         size_t value_length = equals == NULL ? 0 : length - name_length - 1;
         bool empty = length == 0; /* a comma at the end is nobody's mistake */
-        if (!empty &&
+        bool mine = only < 0 ? option != OPTION_PROFILE : option == only;
+        if (!empty && mine &&
             (option < 0 || value == NULL || !assign((enum option)option, value, value_length, SOURCE_CONF))) {
             report_bad("hakmem_conf", conf, name_length, value, value_length, option);
         }
@@ -200,19 +239,37 @@ static void report_if_unknown(const char *name, size_t length) {
     }
 }
 
+static void read_environment(enum option option) {
+    char buffer[OPTION_TEXT_BYTES];
+    const char *name = definitions[option].environment;
+    const char *value = os_environment(name, buffer, sizeof buffer);
+    if (value != NULL && !assign(option, value, strlen(value), SOURCE_ENVIRONMENT)) {
+        report_bad("environment", name, strlen(name), value, strlen(value), (int)option);
+    }
+}
+
+static void apply_profile(void) {
+    uint64_t profile = option_number(OPTION_PROFILE);
+    for (size_t i = 0; i < sizeof profile_values / sizeof *profile_values; i++) {
+        const char *value = profile_values[i].value[profile];
+        if (value != NULL) {
+            assign(profile_values[i].option, value, strlen(value), SOURCE_PROFILE);
+        }
+    }
+}
+
 void options_init(void) {
     for (int i = 0; i < OPTION_COUNT; i++) {
         assign((enum option)i, definitions[i].fallback, strlen(definitions[i].fallback), SOURCE_DEFAULT);
     }
-    if (hakmem_conf != NULL) {
-        read_conf(hakmem_conf);
-    }
-    char buffer[OPTION_TEXT_BYTES];
+    const char *conf = hakmem_conf == NULL ? "" : hakmem_conf;
+    read_conf(conf, OPTION_PROFILE);
+    read_environment(OPTION_PROFILE);
+    apply_profile();
+    read_conf(conf, -1);
     for (int i = 0; i < OPTION_COUNT; i++) {
-        const char *name = definitions[i].environment;
-        const char *value = os_environment(name, buffer, sizeof buffer);
-        if (value != NULL && !assign((enum option)i, value, strlen(value), SOURCE_ENVIRONMENT)) {
-            report_bad("environment", name, strlen(name), value, strlen(value), i);
+        if (i != OPTION_PROFILE) {
+            read_environment((enum option)i);
         }
     }
     os_visit_environment("HAKMEM_", report_if_unknown);
@@ -248,6 +305,8 @@ int hak_option_info(int index, hak_option_info_t *out) {
     out->value[0] = '\0';
     if (d->type == TYPE_STRING) {
         text_string(&value, option_text(option));
+    } else if (d->type == TYPE_CHOICE) {
+        text_string(&value, profile_names[option_number(option)]);
     } else {
         text_decimal(&value, option_number(option));
     }

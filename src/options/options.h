@@ -1,7 +1,7 @@
 /* Settings: one table of names, defaults and values.
  *
  * Promises that a bad value is reported in one line and leaves the setting as it was. Precedence:
- * API, environment, `hakmem_conf`, default. Relies on os (environment, stderr).
+ * API, environment, `hakmem_conf`, profile, default. Relies on os (environment, stderr).
  */
 #ifndef HAKMEM_OPTIONS_OPTIONS_H
 #define HAKMEM_OPTIONS_OPTIONS_H
@@ -11,13 +11,17 @@
 #include <stdint.h>
 
 enum option {
-    OPTION_STATS,            /* bool: print statistics at exit */
-    OPTION_STATS_FILE,       /* string: where to, instead of stderr */
-    OPTION_WRAP_DIAG,        /* bool: log fall-backs */
-    OPTION_FORCE_LIBC_ALLOC, /* bool, at start only */
-    OPTION_RETAIN_MIN,       /* bytes of free memory that may stay resident in any case */
-    OPTION_RETAIN_PERCENT,   /* of the memory in use, likewise */
-    OPTION_MAGAZINE_BYTES,   /* most bytes that one magazine may hold */
+    OPTION_STATS,             /* bool: print statistics at exit */
+    OPTION_STATS_FILE,        /* string: where to, instead of stderr */
+    OPTION_WRAP_DIAG,         /* bool: log fall-backs */
+    OPTION_FORCE_LIBC_ALLOC,  /* bool, at start only */
+    OPTION_PROFILE,           /* choice: the defaults of those below; at start only */
+    OPTION_RETAIN_MIN,        /* bytes of free memory that may stay resident in any case */
+    OPTION_RETAIN_PERCENT,    /* of the memory in use, likewise */
+    OPTION_RETAIN_GRACE,      /* bytes more, while the program comes back for what was purged */
+    OPTION_DECAY_MS,          /* how long free memory that nobody needs stays resident */
+    OPTION_BACKGROUND_THREAD, /* bool: a thread of the library's own may give memory back */
+    OPTION_MAGAZINE_BYTES,    /* most bytes that one magazine may hold */
     OPTION_COUNT
 };
 

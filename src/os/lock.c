@@ -21,5 +21,5 @@ COLD void lock_wait(struct lock *lock) {
 }
 
 COLD void lock_wake(struct lock *lock) {
-    os_wake(&lock->state);
+    os_wake(&lock->state, 1);
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef MREMAP_DONTUNMAP
@@ -178,8 +179,20 @@ void os_wait(_Atomic uint32_t *word, uint32_t value) {
     KEEPING_ERRNO(long, syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0));
 }
 
-void os_wake(_Atomic uint32_t *word) {
-    KEEPING_ERRNO(long, syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0));
+void os_wake(_Atomic uint32_t *word, unsigned most) {
+    KEEPING_ERRNO(long, syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, most, NULL, NULL, 0));
+}
+
+void os_sleep_ms(uint64_t ms) {
+    struct timespec time = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
+    /* Not libc's, which is a cancellation point. */
+    KEEPING_ERRNO(long, syscall(SYS_nanosleep, &time, NULL));
+}
+
+uint64_t os_now_ms(void) {
+    struct timespec now = {0};
+    KEEPING_ERRNO(int, clock_gettime(CLOCK_MONOTONIC_COARSE, &now));
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
 void os_write(int fd, const char *bytes, size_t length) {

@@ -39,9 +39,12 @@ enum os_move {
  * block that was moved before and has grown since. */
 enum os_move os_move_pages(void *from, void *to, size_t bytes);
 
-/* Sleeps while *word == value (may wake early); wakes one sleeper. */
+/* Sleeps while *word == value (may wake early); wakes up to `most` sleepers. */
 void os_wait(_Atomic uint32_t *word, uint32_t value);
-void os_wake(_Atomic uint32_t *word);
+void os_wake(_Atomic uint32_t *word, unsigned most);
+void os_sleep_ms(uint64_t ms);
+/* A clock that only goes forward, good to a few milliseconds and cheap. */
+uint64_t os_now_ms(void);
 
 /* Resident bytes of the process as the kernel counts them; 0 if unknown. */
 size_t os_resident_bytes(void);

@@ -24,6 +24,7 @@ static const char *const names[FALLBACK_COUNT] = {
     [FALLBACK_MAGAZINE_FULL_SIZE] = "magazine cannot grow",
     [FALLBACK_OUT_OF_MEMORY] = "out of memory",
     [FALLBACK_PURGE_FAILED] = "purge failed",
+    [FALLBACK_NO_BACKGROUND_THREAD] = "no background thread",
     [FALLBACK_MOVE_BY_COPY] = "huge block copied",
     [FALLBACK_RUN_LOST] = "address space lost to a failed mremap",
     [FALLBACK_SITE_TABLE_FULL] = "site table full",

@@ -15,15 +15,16 @@ enum fallback {
     FALLBACK_FOREIGN_FREE, /* a block of libc's, handed to libc */
     FALLBACK_FOREIGN_REALLOC,
     FALLBACK_FOREIGN_SIZE,
-    FALLBACK_PAGE_MAP_BY_REGION, /* no room for the flat page map */
-    FALLBACK_SMALL_REGION,       /* address space only in smaller pieces */
-    FALLBACK_THREAD_ENDING,      /* allocation after the thread's heap was taken down */
-    FALLBACK_NO_HEAP,            /* no heap for the thread: the shared one serves it */
-    FALLBACK_MAGAZINE_FULL_SIZE, /* no room to let a magazine grow */
-    FALLBACK_OUT_OF_MEMORY,      /* the OS gave nothing: NULL was returned */
-    FALLBACK_PURGE_FAILED,       /* the OS would not take pages back */
-    FALLBACK_MOVE_BY_COPY,       /* mremap would not move a huge block */
-    FALLBACK_RUN_LOST,           /* mremap failed half-way: address space that is not used again */
+    FALLBACK_PAGE_MAP_BY_REGION,   /* no room for the flat page map */
+    FALLBACK_SMALL_REGION,         /* address space only in smaller pieces */
+    FALLBACK_THREAD_ENDING,        /* allocation after the thread's heap was taken down */
+    FALLBACK_NO_HEAP,              /* no heap for the thread: the shared one serves it */
+    FALLBACK_MAGAZINE_FULL_SIZE,   /* no room to let a magazine grow */
+    FALLBACK_OUT_OF_MEMORY,        /* the OS gave nothing: NULL was returned */
+    FALLBACK_PURGE_FAILED,         /* the OS would not take pages back */
+    FALLBACK_NO_BACKGROUND_THREAD, /* threads that free do its work */
+    FALLBACK_MOVE_BY_COPY,         /* mremap would not move a huge block */
+    FALLBACK_RUN_LOST,             /* mremap failed half-way: address space that is not used again */
     FALLBACK_SITE_TABLE_FULL,
     FALLBACK_COUNT
 };

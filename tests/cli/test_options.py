@@ -29,7 +29,7 @@ def test_json_lists_every_option_of_the_library(hakmem: Command, library: Path) 
     for name, option in found.items():
         assert list(option) == FIELDS
         assert option["environment"] == "HAKMEM_" + name.upper()
-        assert option["type"] in ("bool", "size", "int", "string")
+        assert option["type"] in ("bool", "size", "int", "string", "choice")
         assert option["description"]
         assert option["source"] == "default"
 

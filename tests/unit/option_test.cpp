@@ -55,7 +55,7 @@ std::vector<std::string> nonsense_for(const std::string &type) {
 }
 
 TEST(Option, EveryOneDescribesItself) {
-    const std::set<std::string> types = {"bool", "size", "int", "string"};
+    const std::set<std::string> types = {"bool", "size", "int", "string", "choice"};
     const std::set<std::string> sources = {"default", "hakmem_conf", "environment", "api"};
     std::set<std::string> names;
     ASSERT_GT(hak_option_count(), 0);

@@ -1,0 +1,37 @@
+#include "arena/retention.h"
+
+#include "arena/layout.h"
+#include "base/bits.h"
+#include "options/options.h"
+
+/* Near a limit of the container, what may stay is this part. */
+#define SCARCE_PART 8
+
+size_t retention_bound(const struct retention *r, size_t used) {
+    size_t least = option_number(OPTION_RETAIN_MIN) >> SLAB_SHIFT;
+    size_t share = used * option_number(OPTION_RETAIN_PERCENT) / 100;
+    if (UNLIKELY(r->scarce)) {
+        return max_size(least, share) / SCARCE_PART;
+    }
+    return max_size(least, share) + min_size(r->grace, used / 2);
+}
+
+size_t retention_purge_target(size_t bound) {
+    return bound - bound / 4;
+}
+
+void retention_note_purged(struct retention *r, size_t slabs) {
+    r->missed += slabs;
+}
+
+void retention_note_taken_clean(struct retention *r, size_t slabs) {
+    size_t mistaken = min_size(slabs, r->missed);
+    size_t most = option_number(OPTION_RETAIN_GRACE) >> SLAB_SHIFT;
+    r->missed -= mistaken;
+    r->grace = min_size(r->grace + mistaken, most);
+}
+
+void retention_tick(struct retention *r, size_t idle) {
+    r->missed = 0;
+    r->grace -= min_size(r->grace, idle);
+}

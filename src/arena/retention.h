@@ -1,0 +1,31 @@
+/* How much free memory may stay resident.
+ *
+ * Promises a bound that follows from the memory in use and the options alone, but for a grace: a program
+ * that keeps coming back for what was purged may keep that much more, up to RETAIN_GRACE and to half of what
+ * it uses, and loses it as soon as it does not need it. Pure bookkeeping, in slabs; the arena's lock protects
+ * it. Relies on the options.
+ */
+#ifndef HAKMEM_ARENA_RETENTION_H
+#define HAKMEM_ARENA_RETENTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct retention {
+    size_t grace;  /* added to the bound */
+    size_t missed; /* purged since the last tick and not taken again yet */
+    bool scarce;   /* the process is near a limit of its container */
+};
+
+/* Free slabs that may be resident while `used` are in use. */
+size_t retention_bound(const struct retention *retention, size_t used);
+/* Where purging stops, below the bound, so that the next run given back does not purge again. */
+size_t retention_purge_target(size_t bound);
+
+void retention_note_purged(struct retention *retention, size_t slabs);
+/* Slabs that are not resident were taken into use: where some were purged just before, that was a mistake. */
+void retention_note_taken_clean(struct retention *retention, size_t slabs);
+/* A period has gone by in which `idle` dirty slabs were not needed. */
+void retention_tick(struct retention *retention, size_t idle);
+
+#endif

@@ -1,0 +1,21 @@
+/* The one thread of the library's own.
+ *
+ * Promises a thread that libc does not know of: starting it takes no lock of libc's and allocates nothing, so
+ * it may be started from within free; the program goes on as single-threaded as it was; it gets none of the
+ * program's signals. It may use system calls, errno and the library's own locks, and nothing else of libc.
+ * Relies on clone.
+ */
+#ifndef HAKMEM_OS_THREAD_H
+#define HAKMEM_OS_THREAD_H
+
+#include <stdbool.h>
+
+/* Runs `run` in the thread; false if the system refuses. Not again before `run` is about to return. */
+bool os_thread_start(void (*run)(void));
+/* In a forked child. */
+void os_thread_lost_by_fork(void);
+
+/* Whether the program's own code has begun; what ran until then was constructors. */
+bool os_main_has_begun(void);
+
+#endif
