@@ -8,6 +8,9 @@
 
 struct arena arena;
 
+/* 16 MiB. */
+#define LARGE_SLABS 256
+
 /* Superslabs looked at before the search takes the first that is sure to fit. */
 #define CANDIDATES_MAX 16
 
@@ -148,6 +151,10 @@ struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_stat
     }
     lock_release(&arena.lock);
     return slab;
+}
+
+bool arena_is_large(void) {
+    return __atomic_load_n(&arena.used_slabs, __ATOMIC_RELAXED) >= LARGE_SLABS;
 }
 
 void arena_free_slabs(struct region *r, size_t first_slab, size_t slabs) {

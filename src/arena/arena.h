@@ -17,6 +17,8 @@ void arena_init(void);
  * to 32). Of its first header, state, length and span are set and the rest is as it was left. `*zero`
  * says whether the run reads as zero. NULL if the OS gives nothing. */
 struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_state state, bool *zero);
+/* Whether so much is in use that a slab more or less does not matter. */
+bool arena_is_large(void);
 /* Gives a run back, all of it perhaps resident; `bitmap_touched` says whether its big block bitmap is,
  * too (it must be zero). */
 void arena_give(struct slab *head, bool bitmap_touched);

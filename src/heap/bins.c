@@ -1,9 +1,13 @@
 #include "arena/arena.h"
 #include "heap/heap.h"
+#include "os/os.h"
 #include "os/report.h"
 
 /* Partly-used slabs looked at for the fullest. */
 #define CHOICES 8
+/* A class that got so many fresh slabs in a row, and no free block in between, is growing: the next ones are
+ * sure to be filled. */
+#define FRESH_BEFORE_POPULATING 4
 /* Abandoned heaps asked for a slab before the arena is. */
 #define ABANDONED_ASKED 8
 
@@ -275,6 +279,10 @@ static bool fresh_slab(struct heap *heap, unsigned size_class) {
                  page_word(heap->id, size_class * CLASS_SCALE));
     heap->bins[size_class].current = slab;
     heap->bins[size_class].pending[0] = heap->bins[size_class].pending[1] = 0;
+    if (zero && ++heap->bins[size_class].fresh > FRESH_BEFORE_POPULATING && arena_is_large() &&
+        os_populate((void *)(region->base + (index << SLAB_SHIFT)), c->run_slabs << SLAB_SHIFT)) {
+        count(&heap->counters.populated_slabs, c->run_slabs);
+    }
     count(&heap->counters.slabs_created, 1);
     count(&heap->counters.refills_fresh, 1);
     return true;
@@ -293,6 +301,7 @@ bool bin_next_slab(struct heap *heap, unsigned size_class) {
         }
         lock_release(&heap->lock);
         if (slab != NULL) {
+            heap->bins[size_class].fresh = 0;
             count(&heap->counters.refills_partial, 1);
             return true;
         }

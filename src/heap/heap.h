@@ -30,6 +30,7 @@ struct bin {
     struct slab *current;
     struct slab *_Atomic partial; /* doubly linked; written under the heap's lock */
     uint64_t pending[2];          /* words of the current slab taken over from its summary */
+    uint32_t fresh;               /* fresh slabs in a row: the program grows */
 };
 
 /* relaxed loads and stores by the owner, relaxed loads by readers */
@@ -41,6 +42,7 @@ struct counters {
     _Atomic uint64_t slabs_created, slabs_released, slabs_adopted;
     _Atomic uint64_t large_allocs, large_frees, huge_allocs, huge_frees, huge_remaps;
     _Atomic uint64_t magazine_growths;
+    _Atomic uint64_t populated_slabs;
 };
 
 static inline void count(_Atomic uint64_t *counter, uint64_t n) {

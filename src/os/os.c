@@ -18,6 +18,9 @@
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
 #endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
@@ -128,6 +131,11 @@ bool os_commit(void *address, size_t bytes) {
     }
     count_call();
     return mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
+}
+
+bool os_populate(void *address, size_t bytes) {
+    count_call();
+    return KEEPING_ERRNO(int, madvise(address, bytes, MADV_POPULATE_WRITE)) == 0;
 }
 
 bool os_purge(void *address, size_t bytes) {

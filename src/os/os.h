@@ -23,6 +23,9 @@ void os_release(void *address, size_t bytes);
 
 /* Makes reserved pages usable; they read as zero until written. */
 bool os_commit(void *address, size_t bytes);
+/* Puts memory behind the pages by one trap instead of one for each. False where the kernel cannot (before
+ * 5.14) or will not: they then are faulted in one by one. */
+bool os_populate(void *address, size_t bytes);
 /* Gives the pages back: they stay usable and read as zero. */
 bool os_purge(void *address, size_t bytes);
 /* The same, by a mapping of its own, which ends what moving pages did to the kernel's bookkeeping. False
