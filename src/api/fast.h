@@ -13,7 +13,7 @@ static inline __attribute__((always_inline)) void *fast_allocate(size_t size, vo
     if (UNLIKELY(size > TINY_MAX_BYTES)) {
         return otherwise(size);
     }
-    struct magazine *m = (struct magazine *)(void *)((char *)thread_heap + tiny_class_offsets[size]);
+    struct magazine *m = (struct magazine *)(void *)((char *)thread_heap_now() + tiny_class_offsets[size]);
     void **top = m->top;
     if (UNLIKELY(top == m->base)) {
         return otherwise(size);
@@ -30,7 +30,7 @@ static inline __attribute__((always_inline)) void fast_release(void *p, void (*o
         otherwise(p);
         return;
     }
-    struct heap *heap = thread_heap;
+    struct heap *heap = thread_heap_now();
     /* relaxed: as page_map_get */
     uint32_t offset = atomic_load_explicit(&page_map_words[index], memory_order_relaxed) ^ heap->tag;
     if (UNLIKELY(offset >= sizeof heap->magazines)) {

@@ -64,28 +64,36 @@ int hak_tiny_magazine_flush(int size_class) {
         errno = EINVAL;
         return -1;
     }
-    struct heap *heap = thread_heap;
+    struct heap *heap = thread_heap_now();
     return heap == &heap_of_no_thread ? 0 : (int)heap_flush_magazine(heap, (unsigned)size_class);
 }
 
 size_t hak_tiny_magazine_flush_all(void) {
-    struct heap *heap = thread_heap;
+    struct heap *heap = thread_heap_now();
     return heap == &heap_of_no_thread ? 0 : heap_flush_all(heap);
 }
 
 size_t hak_collect(void) {
     runtime_start();
-    struct heap *self = thread_heap;
+    struct heap *self = thread_heap_now();
     if (self == &heap_of_no_thread) {
         self = NULL;
     } else {
+        heap_enter(self);
         heap_flush_all(self);
         heap_retire_slabs(self);
+    }
+    for (uint32_t id = 1; id < heap_id_limit(); id++) {
+        if (heap_by_id(id) != self) {
+            heap_reclaim(heap_by_id(id));
+        }
     }
     heap_retire_abandoned();
     for (uint32_t id = 1; id < heap_id_limit(); id++) {
         bin_sweep(self, heap_by_id(id));
     }
+    heap_leave(self);
+    heap_trim_abandoned();
     return arena_purge_all();
 }
 

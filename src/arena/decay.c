@@ -14,9 +14,14 @@
 /* Under the arena's lock. */
 static enum { NO_THREAD, STARTING, RUNNING, REFUSED } thread;
 static uint64_t last_tick_ms;
+static void (*run)(void);
+
+void decay_set_thread(void (*what)(void)) {
+    run = what;
+}
 
 /* Half of it: what lies idle for one whole period between two ticks is given back at the second. */
-static uint64_t period_ms(void) {
+uint64_t decay_period_ms(void) {
     return option_number(OPTION_DECAY_MS) / 2 + 1;
 }
 
@@ -50,19 +55,34 @@ static void tick(bool scarce) {
     arena.dirty_low = arena.dirty_slabs;
 }
 
-static void run(void) {
-    bool more = true;
-    while (more) {
-        os_sleep_ms(period_ms());
-        bool scarce = memory_is_scarce();
-        lock_acquire(&arena.lock);
-        thread = RUNNING;
-        tick(scarce);
-        if (arena.dirty_slabs <= REST_SLABS) {
-            thread = NO_THREAD;
-            more = false;
-        }
-        lock_release(&arena.lock);
+bool decay_tick(bool more) {
+    bool scarce = memory_is_scarce();
+    lock_acquire(&arena.lock);
+    thread = RUNNING;
+    tick(scarce);
+    more = more || arena.dirty_slabs > REST_SLABS;
+    if (!more) {
+        thread = NO_THREAD;
+    }
+    lock_release(&arena.lock);
+    return more;
+}
+
+static bool may_start(void) {
+    if (thread != NO_THREAD || !option_bool(OPTION_BACKGROUND_THREAD) || !os_main_has_begun()) {
+        return false;
+    }
+    thread = STARTING;
+    arena.dirty_low = arena.dirty_slabs;
+    return true;
+}
+
+void decay_request(void) {
+    lock_acquire(&arena.lock);
+    bool start = may_start();
+    lock_release(&arena.lock);
+    if (start) {
+        decay_start();
     }
 }
 
@@ -70,13 +90,11 @@ bool decay_wanted(void) {
     if (LIKELY(arena.dirty_slabs <= START_SLABS || thread == STARTING || thread == RUNNING)) {
         return false;
     }
-    if (thread == NO_THREAD && option_bool(OPTION_BACKGROUND_THREAD) && os_main_has_begun()) {
-        thread = STARTING;
-        arena.dirty_low = arena.dirty_slabs;
+    if (may_start()) {
         return true;
     }
     uint64_t now = os_now_ms();
-    if (now - last_tick_ms >= period_ms()) {
+    if (now - last_tick_ms >= decay_period_ms()) {
         last_tick_ms = now;
         tick(memory_is_scarce());
     }

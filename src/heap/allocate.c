@@ -43,7 +43,7 @@ NOINLINE void *allocate(size_t size) {
     void *p;
     bool zero;
     if (LIKELY(size <= MID_MAX_BYTES)) {
-        if (UNLIKELY(thread_heap == &heap_of_no_thread && runtime_libc_forced())) {
+        if (UNLIKELY(thread_heap_now() == &heap_of_no_thread && runtime_libc_forced())) {
             return foreign_malloc(size);
         }
         p = allocate_class(size_class_for(size));

@@ -84,6 +84,7 @@ static size_t place_of(const struct spot *spot) {
 }
 
 void heap_return_blocks(struct heap *heap, void *const *blocks, size_t n) {
+    heap_enter(heap);
     struct spot open[OPEN_WORDS];
     uint32_t used = 0;
     for (size_t i = 0; i < n; i++) {
@@ -106,6 +107,7 @@ void heap_return_blocks(struct heap *heap, void *const *blocks, size_t n) {
     for (; used != 0; used &= used - 1) {
         put(heap, &open[bit_lowest(used)]);
     }
+    heap_leave(heap);
 }
 
 static uint32_t remote_count(const struct heap *heap) {

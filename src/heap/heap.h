@@ -57,6 +57,9 @@ static inline void count(_Atomic uint64_t *counter, uint64_t n) {
 /* A shared heap serves threads that have none, under a lock. */
 enum heap_state { HEAP_ACTIVE, HEAP_ABANDONED, HEAP_SHARED };
 
+/* Where a thread has its heap. */
+typedef struct heap *_Atomic heap_slot;
+
 struct heap {
     struct magazine magazines[SIZE_CLASSES]; /* first: a class offset is an offset into the heap */
     uint32_t tag;                            /* page_word(id, 0); 0 in the heap of no thread */
@@ -74,7 +77,32 @@ struct heap {
     struct lock lock;            /* the lists of partly-used slabs, and who owns the slabs in them */
     _Atomic uint32_t state;      /* enum heap_state */
     struct heap *next_abandoned; /* under the registry's lock */
+    struct owner {               /* of an active heap; under the registry's lock */
+        heap_slot *slot;         /* its thread_heap; NULL if the heap cannot be taken from it */
+        int thread;
+        uint64_t activity;     /* of the heap when it was last looked at */
+        uint32_t wait, waited; /* looks left out, since the thread was awake at the last ones */
+    } owner;
+    /* Not 0 while the owner is behind the fast path and may sleep holding on to the heap. relaxed, and in the
+     * order of the owner's program: others read it only of a thread that sleeps */
+    _Atomic uint32_t busy;
 };
+
+static inline void heap_enter(struct heap *heap) {
+    if (heap != NULL) {
+        atomic_store_explicit(&heap->busy, atomic_load_explicit(&heap->busy, memory_order_relaxed) + 1,
+                              memory_order_relaxed);
+        atomic_signal_fence(memory_order_seq_cst);
+    }
+}
+
+static inline void heap_leave(struct heap *heap) {
+    if (heap != NULL) {
+        atomic_signal_fence(memory_order_seq_cst);
+        atomic_store_explicit(&heap->busy, atomic_load_explicit(&heap->busy, memory_order_relaxed) - 1,
+                              memory_order_relaxed);
+    }
+}
 
 /* A heap with the room for its magazines' arrays. */
 #define HEAP_BYTES (3 * SLAB_BYTES)
@@ -137,14 +165,30 @@ void bin_sweep(struct heap *self, struct heap *heap);
 
 /* ---- registry.c: all heaps ------------------------------------------------------------------- */
 
-/* An abandoned heap or a new one; NULL if there is no memory or no id. */
-struct heap *heap_acquire(void);
-/* Its thread ends: flushes it and leaves it for the next. */
-void heap_abandon(struct heap *heap);
+/* An abandoned heap or a new one; NULL if there is no memory or no id. `slot` is the calling thread's
+ * thread_heap, or NULL for a heap that is no thread's. */
+struct heap *heap_acquire(heap_slot *slot);
+/* The calling thread gives up its heap, which nobody will take from it any more; NULL if it has none. */
+struct heap *heap_disown(heap_slot *slot);
+/* Its thread ends, or will do without: flushes it and leaves it for the next. A warm one keeps slabs for it.
+ */
+void heap_abandon(struct heap *heap, bool may_stay_warm);
+/* Gives back the pages of abandoned heaps that hold nothing. */
+void heap_trim_abandoned(void);
 /* Puts its current slabs among the partly-used ones, or releases them. */
 void heap_retire_slabs(struct heap *heap);
 /* The same for every abandoned heap. */
 void heap_retire_abandoned(void);
+/* Takes the heap from its thread if that sleeps in a system call, and abandons it: the thread gets another
+ * one when it next needs one. Not to be called by the owner. See reclaim.c for why that is safe. */
+bool heap_reclaim(struct heap *heap);
+/* The same for all that look idle; false if there are none left that might fall asleep soon. */
+bool heap_reclaim_idle(void);
+/* Looks at all of them anew. */
+void heap_reclaim_restart(void);
+void registry_lock(void);
+void registry_unlock(void);
+
 struct heap *heap_by_id(uint32_t id); /* NULL if there never was one */
 uint32_t heap_id_limit(void);         /* ids 1..limit-1 may exist */
 /* Tries `visit` on abandoned heaps until it returns true. */

@@ -34,7 +34,7 @@ static void count_event(struct heap *heap, bool huge, bool allocation) {
     }
 }
 
-void *large_allocate(struct heap *heap, size_t size, size_t alignment, bool *zero) {
+static void *allocate_run(struct heap *heap, size_t size, size_t alignment, bool *zero) {
     size_t span = round_up(max_size(size, 1), OS_PAGE_BYTES);
     bool huge = span > LARGE_MAX_BYTES || alignment > SUPERSLAB_BYTES;
     struct slab *slab;
@@ -53,6 +53,13 @@ void *large_allocate(struct heap *heap, size_t size, size_t alignment, bool *zer
     page_map_set(address, 1, page_word(huge ? PAGE_OWNER_HUGE : PAGE_OWNER_LARGE, 0));
     count_event(heap, huge, true);
     return (void *)address;
+}
+
+void *large_allocate(struct heap *heap, size_t size, size_t alignment, bool *zero) {
+    heap_enter(heap);
+    void *p = allocate_run(heap, size, alignment, zero);
+    heap_leave(heap);
+    return p;
 }
 
 static const char *lane_of(const struct slab *slab) {
@@ -77,7 +84,7 @@ void large_free(struct heap *heap, void *p) {
         report_misuse("double free", p, lane_of(slab), 0, (uintptr_t)p);
     }
     page_map_set((uintptr_t)p, 1, 0);
-    count_event(heap, huge, false);
+    count_event(heap, huge, false); /* before anything that may sleep */
     if (huge) {
         arena_give_huge(slab, true);
     } else {
@@ -122,7 +129,7 @@ static void *move_huge(struct heap *heap, struct slab *slab, void *p, size_t spa
     return moved;
 }
 
-void *large_resize(struct heap *heap, void *p, size_t size) {
+static void *resize(struct heap *heap, void *p, size_t size) {
     struct slab *slab = require_start("invalid realloc (not the start of a block)", p);
     if (size <= MID_MAX_BYTES) {
         return NULL;
@@ -146,6 +153,13 @@ void *large_resize(struct heap *heap, void *p, size_t size) {
         return p;
     }
     return move_huge(heap, slab, p, span);
+}
+
+void *large_resize(struct heap *heap, void *p, size_t size) {
+    heap_enter(heap);
+    void *resized = resize(heap, p, size);
+    heap_leave(heap);
+    return resized;
 }
 
 COLD void large_report_stray(const char *action, const void *p) {

@@ -45,7 +45,7 @@ static bool grow_if_busy(struct heap *heap, struct magazine *m, unsigned size_cl
     return false;
 }
 
-NOINLINE void *heap_refill(struct heap *heap, unsigned size_class) {
+static void *refill(struct heap *heap, unsigned size_class) {
     struct magazine *m = &heap->magazines[size_class];
     struct bin *bin = &heap->bins[size_class];
     grow_if_busy(heap, m, size_class);
@@ -75,6 +75,13 @@ NOINLINE void *heap_refill(struct heap *heap, unsigned size_class) {
         m->top = m->base + (n - 1);
     }
     return out[n - 1];
+}
+
+NOINLINE void *heap_refill(struct heap *heap, unsigned size_class) {
+    heap_enter(heap);
+    void *block = refill(heap, size_class);
+    heap_leave(heap);
+    return block;
 }
 
 NOINLINE void heap_make_room(struct heap *heap, unsigned size_class) {

@@ -1,5 +1,7 @@
 #include "arena/arena.h"
-#include "heap/heap.h"
+#include "heap/thread.h"
+#include "os/asleep.h"
+#include "os/os.h"
 #include "os/report.h"
 
 #include <limits.h>
@@ -25,6 +27,14 @@ static _Atomic uint32_t id_limit = 1;
 static struct heap *_Atomic first_heaps[FIRST_HEAPS];
 /* release store of the table pairs with the acquire load in entry */
 static struct heap *_Atomic *_Atomic more_heaps;
+
+void registry_lock(void) {
+    lock_acquire(&lock);
+}
+
+void registry_unlock(void) {
+    lock_release(&lock);
+}
 
 static struct heap *_Atomic *entry(uint32_t id) {
     if (LIKELY(id < FIRST_HEAPS)) {
@@ -67,6 +77,10 @@ static struct heap *abandoned_pop(void) {
     return heap;
 }
 
+static void **first_slot(struct heap *heap) {
+    return (void **)(void *)(heap + 1);
+}
+
 static struct heap *make(uint32_t id) {
     bool zero;
     struct slab *run = arena_take(HEAP_BYTES / SLAB_BYTES, 1, SLAB_INTERNAL, &zero);
@@ -79,7 +93,7 @@ static struct heap *make(uint32_t id) {
     }
     heap->id = id;
     heap->tag = page_word(id, 0);
-    heap->slots_free = (void **)(void *)(heap + 1);
+    heap->slots_free = first_slot(heap);
     heap->slots_end = (void **)(void *)((char *)heap + HEAP_BYTES);
     return heap;
 }
@@ -102,9 +116,15 @@ static bool make_more_heaps(void) {
     return true;
 }
 
-struct heap *heap_acquire(void) {
+struct heap *heap_acquire(heap_slot *slot) {
     lock_acquire(&lock);
-    struct heap *heap = abandoned_pop();
+    struct heap *heap;
+    /* relaxed: the lock orders it; a thread that was about to lose its heap has got it back meanwhile */
+    if (slot != NULL && (heap = atomic_load_explicit(slot, memory_order_relaxed)) != &heap_of_no_thread) {
+        lock_release(&lock);
+        return heap;
+    }
+    heap = abandoned_pop();
     uint32_t id = atomic_load_explicit(&id_limit, memory_order_relaxed);
     if (heap == NULL && id < HEAP_IDS && (id != FIRST_HEAPS || make_more_heaps())) {
         heap = make(id);
@@ -113,10 +133,29 @@ struct heap *heap_acquire(void) {
             atomic_store_explicit(&id_limit, id + 1, memory_order_release);
         }
     }
+    if (heap != NULL) {
+        heap->owner = (struct owner){.slot = slot, .thread = os_thread_id()};
+        if (slot != NULL) {
+            atomic_store_explicit(slot, heap, memory_order_relaxed); /* its own */
+        }
+    }
     lock_release(&lock);
     if (heap == NULL) {
         report_fallback(FALLBACK_NO_HEAP, HEAP_BYTES);
     }
+    return heap;
+}
+
+struct heap *heap_disown(heap_slot *slot) {
+    lock_acquire(&lock);
+    struct heap *heap = atomic_load_explicit(slot, memory_order_relaxed); /* as above */
+    if (heap == &heap_of_no_thread) {
+        heap = NULL;
+    } else {
+        heap->owner.slot = NULL;
+        atomic_store_explicit(slot, &heap_of_no_thread, memory_order_relaxed);
+    }
+    lock_release(&lock);
     return heap;
 }
 
@@ -130,11 +169,32 @@ void heap_retire_slabs(struct heap *heap) {
     retire(heap, 0);
 }
 
-void heap_abandon(struct heap *heap) {
+/* Its magazines are empty: their arrays go, which new ones replace when they are needed. */
+static void trim(struct heap *heap) {
+    char *from = (char *)round_up((uintptr_t)first_slot(heap), OS_PAGE_BYTES);
+    char *to = (char *)round_up((uintptr_t)heap->slots_free, OS_PAGE_BYTES);
+    memset(heap->magazines, 0, sizeof heap->magazines);
+    heap->slots_free = first_slot(heap);
+    if (from < to) {
+        os_purge(from, (size_t)(to - from));
+    }
+}
+
+void heap_trim_abandoned(void) {
+    lock_acquire(&lock);
+    for (struct heap *heap = cold; heap != NULL; heap = heap->next_abandoned) {
+        if (heap->slots_free != first_slot(heap)) {
+            trim(heap);
+        }
+    }
+    lock_release(&lock);
+}
+
+void heap_abandon(struct heap *heap, bool may_stay_warm) {
     heap_flush_all(heap);
     retire(heap, TINY_CLASSES);
     lock_acquire(&lock);
-    if (warm_count >= WARM_HEAPS) {
+    if (!may_stay_warm || warm_count >= WARM_HEAPS) {
         lock_release(&lock);
         retire(heap, 0);
         lock_acquire(&lock);
@@ -184,7 +244,9 @@ void heap_lock_for_fork(void) {
  * there might be free already and is given up. Its slabs serve the next thread. */
 static void clear_after_fork(struct heap *heap) {
     memset(heap->magazines, 0, sizeof heap->magazines);
-    heap->slots_free = (void **)(void *)(heap + 1);
+    heap->slots_free = first_slot(heap);
+    heap->owner.slot = NULL;
+    atomic_store_explicit(&heap->busy, 0, memory_order_relaxed);
     atomic_store_explicit(&heap->remote_count, 0, memory_order_relaxed); /* there is one thread */
     atomic_store_explicit(&heap->remote_bytes, 0, memory_order_relaxed);
     for (unsigned c = 0; c < SIZE_CLASSES; c++) {
@@ -197,6 +259,9 @@ void heap_unlock_after_fork(bool child, struct heap *mine) {
         struct heap *heap = heap_by_id(id);
         lock_end_fork(&heap->lock, child);
         /* relaxed: in the child there is no other thread */
+        if (child && heap == mine) {
+            heap->owner.thread = os_thread_id();
+        }
         if (child && heap != mine &&
             atomic_load_explicit(&heap->state, memory_order_relaxed) == HEAP_ACTIVE) {
             clear_after_fork(heap);

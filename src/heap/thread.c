@@ -1,6 +1,7 @@
 #include "heap/thread.h"
 
 #include "arena/arena.h"
+#include "arena/decay.h"
 #include "heap/foreign.h"
 #include "options/options.h"
 #include "os/os.h"
@@ -11,7 +12,7 @@
 
 /* `common` puts it behind all else that starts as zero: it is only read, and so costs no page. */
 __attribute__((common)) struct heap heap_of_no_thread;
-_Thread_local __attribute__((tls_model("initial-exec"))) struct heap *thread_heap = &heap_of_no_thread;
+_Thread_local __attribute__((tls_model("initial-exec"))) heap_slot thread_heap = &heap_of_no_thread;
 static _Thread_local __attribute__((tls_model("initial-exec"))) bool thread_ended;
 
 static struct lock start_lock;
@@ -25,13 +26,30 @@ static struct lock shared_lock;
 static struct heap *shared_heap;
 
 static void end_thread(void *value) {
-    struct heap *heap = value;
-    thread_heap = &heap_of_no_thread;
+    (void)value; /* its first heap, which may have been another thread's for long */
     thread_ended = true;
-    heap_abandon(heap);
+    struct heap *heap = heap_disown(&thread_heap);
+    if (heap != NULL) {
+        heap_abandon(heap, true);
+    }
 }
 
 static void register_fork_handlers(void);
+
+/* With so many threads, what those hold that sleep is worth a thread that looks after it. */
+#define THREADS_WORTH_A_LOOK 8
+
+#define SLEEP_MOST_MS 500
+
+static void run_in_background(void) {
+    heap_reclaim_restart();
+    do {
+        /* In short sleeps, because the option may change meanwhile. */
+        for (uint64_t slept = 0; slept < decay_period_ms(); slept += SLEEP_MOST_MS) {
+            os_sleep_ms(min_size(decay_period_ms() - slept, SLEEP_MOST_MS));
+        }
+    } while (decay_tick(heap_reclaim_idle()));
+}
 
 static COLD void start_slow(void) {
     lock_acquire(&start_lock);
@@ -39,6 +57,7 @@ static COLD void start_slow(void) {
         options_init();
         size_class_init(option_number(OPTION_MAGAZINE_BYTES));
         arena_init();
+        decay_set_thread(run_in_background);
         has_key = pthread_key_create(&key, end_thread) == 0;
         if (option_bool(OPTION_FORCE_LIBC_ALLOC)) {
             libc_forced = foreign_libc_present();
@@ -72,12 +91,18 @@ COLD struct heap *thread_heap_make(void) {
         return NULL;
     }
     int saved_errno = errno; /* the thread's first call may be free */
-    struct heap *heap = heap_acquire();
+    /* Without a key nobody would say when the thread's variables are gone. */
+    struct heap *heap = heap_acquire(has_key ? &thread_heap : NULL);
     if (heap != NULL) {
-        thread_heap = heap;
+        heap_enter(heap);
+        atomic_store_explicit(&thread_heap, heap, memory_order_relaxed);
+        if (heap->id >= THREADS_WORTH_A_LOOK) {
+            decay_request();
+        }
         if (has_key) {
             pthread_setspecific(key, heap); /* may allocate: the heap is there already */
         }
+        heap_leave(heap);
     }
     errno = saved_errno;
     return heap;
@@ -87,7 +112,7 @@ struct heap *shared_heap_lock(void) {
     runtime_start();
     lock_acquire(&shared_lock);
     if (shared_heap == NULL) {
-        shared_heap = heap_acquire();
+        shared_heap = heap_acquire(NULL);
         if (shared_heap == NULL) {
             lock_release(&shared_lock);
             return NULL;
@@ -124,7 +149,7 @@ static void before_fork(void) {
 
 static void after_fork(bool child) {
     arena_unlock_after_fork(child);
-    heap_unlock_after_fork(child, thread_heap);
+    heap_unlock_after_fork(child, thread_heap_now());
     lock_end_fork(&shared_lock, child);
     options_unlock_after_fork(child);
     lock_end_fork(&start_lock, child);

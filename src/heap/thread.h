@@ -11,13 +11,18 @@
 
 /* The heap of no thread: all zero, so that its magazines are empty and full and its tag is nobody's. */
 extern INTERNAL struct heap heap_of_no_thread;
-extern INTERNAL _Thread_local __attribute__((tls_model("initial-exec"))) struct heap *thread_heap;
+/* Written by the thread itself, or by reclaim.c while it sleeps. relaxed: see there */
+extern INTERNAL _Thread_local __attribute__((tls_model("initial-exec"))) heap_slot thread_heap;
+
+static inline struct heap *thread_heap_now(void) {
+    return atomic_load_explicit(&thread_heap, memory_order_relaxed);
+}
 
 /* The calling thread's heap, made now if need be; NULL if it can have none (any more). Starts the
  * library on the very first call. */
 struct heap *thread_heap_make(void);
 static inline struct heap *thread_heap_get(void) {
-    struct heap *heap = thread_heap;
+    struct heap *heap = thread_heap_now();
     return LIKELY(heap != &heap_of_no_thread) ? heap : thread_heap_make();
 }
 

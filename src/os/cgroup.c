@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "os/os.h"
+#include "os/reader.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,36 +38,6 @@ void cgroup_set_root(const char *prefix) {
 #define root ""
 #endif
 
-/* A file read byte by byte; by system calls proper, as libc's functions are cancellation points. */
-struct reader {
-    int fd;
-    int last; /* what next_byte returned last; 0 at first */
-    size_t at, filled;
-    char buffer[512];
-};
-
-static bool reader_open(struct reader *r, const char *path) {
-    r->fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
-    r->last = 0;
-    r->at = r->filled = 0;
-    return r->fd >= 0;
-}
-
-static int next_byte(struct reader *r) {
-    if (r->at == r->filled) {
-        long n;
-        do {
-            n = syscall(SYS_read, r->fd, r->buffer, sizeof r->buffer);
-        } while (n < 0 && errno == EINTR);
-        if (n <= 0) {
-            return r->last = -1;
-        }
-        r->at = 0;
-        r->filled = (size_t)n;
-    }
-    return r->last = (unsigned char)r->buffer[r->at++];
-}
-
 static bool line_ended(const struct reader *r) {
     return r->last == '\n' || r->last < 0;
 }
@@ -86,14 +57,14 @@ static bool complete(const struct text *t) {
 static void read_field(struct reader *r, int end, struct text *out) {
     truncate_text(out, 0);
     while (!line_ended(r)) {
-        int c = next_byte(r);
+        int c = reader_next(r);
         if (c == end || line_ended(r)) {
             break;
         }
         if (c == '\\' && end == ' ') {
             c = 0;
             for (int digit = 0; digit < 3 && !line_ended(r); digit++) {
-                c = c << 3 | (next_byte(r) & 7);
+                c = c << 3 | (reader_next(r) & 7);
             }
         }
         text_char(out, (char)c);
@@ -102,7 +73,7 @@ static void read_field(struct reader *r, int end, struct text *out) {
 
 static void next_line(struct reader *r) {
     while (!line_ended(r)) {
-        next_byte(r);
+        reader_next(r);
     }
     if (r->last == '\n') {
         r->last = 0;
@@ -274,17 +245,17 @@ static uint64_t read_value(struct text *level, const char *file, const char *key
     uint64_t value = NO_VALUE;
     for (; r.last >= 0 && value == NO_VALUE; next_line(&r)) {
         const char *k = key;
-        int c = next_byte(&r);
+        int c = reader_next(&r);
         while (*k != '\0' && c == (unsigned char)*k) {
             k++;
-            c = next_byte(&r);
+            c = reader_next(&r);
         }
         if (*k != '\0' || c < '0' || c > '9') {
             continue;
         }
         bool fraction = k != key && k[-1] == '=';
         uint64_t number = 0;
-        for (; (c >= '0' && c <= '9') || (c == '.' && fraction); c = next_byte(&r)) {
+        for (; (c >= '0' && c <= '9') || (c == '.' && fraction); c = reader_next(&r)) {
             if (c != '.' && number <= NO_VALUE >> 5) {
                 number = number * 10 + (uint64_t)(c - '0');
             }

@@ -1,41 +1,14 @@
 #define _GNU_SOURCE
 #include "base/text.h"
+#include "os/asleep.h"
 #include "os/os.h"
+#include "os/reader.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-/* A file of /proc read byte by byte through a small buffer on the stack. By system calls proper: libc's
- * functions are cancellation points, and a lock may be held. */
-struct reader {
-    int fd;
-    size_t at, filled;
-    char buffer[512];
-};
-
-static int next_byte(struct reader *r) {
-    if (r->at == r->filled) {
-        long n;
-        do {
-            n = syscall(SYS_read, r->fd, r->buffer, sizeof r->buffer);
-        } while (n < 0 && errno == EINTR);
-        if (n <= 0) {
-            return -1;
-        }
-        r->at = 0;
-        r->filled = (size_t)n;
-    }
-    return (unsigned char)r->buffer[r->at++];
-}
-
-static bool reader_open(struct reader *r, const char *path) {
-    r->fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
-    r->at = r->filled = 0;
-    return r->fd >= 0;
-}
 
 size_t os_resident_bytes(void) {
     struct reader r;
@@ -45,7 +18,7 @@ size_t os_resident_bytes(void) {
     size_t fields[2] = {0, 0};
     for (int field = 0; field < 2; field++) {
         int c;
-        while ((c = next_byte(&r)) >= '0' && c <= '9') {
+        while ((c = reader_next(&r)) >= '0' && c <= '9') {
             fields[field] = fields[field] * 10 + (size_t)(c - '0');
         }
     }
@@ -92,16 +65,16 @@ const char *os_environment(const char *name, char *buffer, size_t capacity) {
         return NULL;
     }
     const char *found = NULL;
-    for (int c = next_byte(&r); c >= 0 && found == NULL; c = next_byte(&r)) {
+    for (int c = reader_next(&r); c >= 0 && found == NULL; c = reader_next(&r)) {
         size_t matched = 0;
         while (c > 0 && matched < name_length && c == (unsigned char)name[matched]) {
             matched++;
-            c = next_byte(&r);
+            c = reader_next(&r);
         }
         bool is_it = matched == name_length && c == '=';
         size_t length = 0;
         while (c > 0) {
-            c = next_byte(&r);
+            c = reader_next(&r);
             if (is_it && c > 0) {
                 text_char(&value, (char)c);
                 length++;
@@ -118,7 +91,7 @@ const char *os_environment(const char *name, char *buffer, size_t capacity) {
 static int read_hex(struct reader *r, uintptr_t *out) {
     *out = 0;
     for (;;) {
-        int c = next_byte(r);
+        int c = reader_next(r);
         if (c >= '0' && c <= '9') {
             *out = *out << 4 | (uintptr_t)(c - '0');
         } else if (c >= 'a' && c <= 'f') {
@@ -141,16 +114,16 @@ enum os_answer os_find_mapping(uintptr_t address, struct os_mapping *out) {
             break;
         }
         read_hex(&r, &out->end);
-        next_byte(&r);
-        out->writable = next_byte(&r) == 'w';
-        int c = next_byte(&r);
-        for (int spaces = 0; c >= 0 && c != '\n' && spaces < 4; c = next_byte(&r)) {
+        reader_next(&r);
+        out->writable = reader_next(&r) == 'w';
+        int c = reader_next(&r);
+        for (int spaces = 0; c >= 0 && c != '\n' && spaces < 4; c = reader_next(&r)) {
             spaces += c == ' ';
         }
         char name[16];
         struct text text = TEXT_ON(name);
         name[0] = '\0';
-        for (; c >= 0 && c != '\n'; c = next_byte(&r)) {
+        for (; c >= 0 && c != '\n'; c = reader_next(&r)) {
             if (c != ' ') {
                 text_char(&text, (char)c);
             }
@@ -162,4 +135,8 @@ enum os_answer os_find_mapping(uintptr_t address, struct os_mapping *out) {
     }
     os_close(r.fd);
     return found ? OS_YES : OS_NO;
+}
+
+uintptr_t os_main_stack_end(void) {
+    return (uintptr_t)given_environment;
 }

@@ -2,6 +2,7 @@
 #include "os/thread.h"
 
 #include "base/bits.h"
+#include "os/sanitized.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,14 +15,6 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
 
 /* ---- Whether main has begun -------------------------------------------------------------------- */
 
@@ -75,7 +68,7 @@ __attribute__((constructor)) static void note_own_constructor(void) {
 
 /* ---- The thread ---------------------------------------------------------------------------------- */
 
-#ifdef SANITIZED
+#if SANITIZED
 /* Sanitizers must see each thread begin, and the allocator under test is not the one that libc uses. */
 static void *run_in_pthread(void *run) {
     void (*function)(void);

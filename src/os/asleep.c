@@ -1,0 +1,158 @@
+#define _GNU_SOURCE
+#include "os/asleep.h"
+
+#include "base/bits.h"
+#include "base/text.h"
+#include "os/os.h"
+#include "os/reader.h"
+#include "os/sanitized.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+int os_thread_id(void) {
+    return (int)syscall(SYS_gettid);
+}
+
+static void path_of(struct text *path, int thread, const char *file) {
+    text_string(path, "/proc/self/task/");
+    text_decimal(path, (uint64_t)thread);
+    text_string(path, file);
+}
+
+/* The sum of the two lines that end in "ctxt_switches:\t<number>". */
+static bool read_switches(int thread, uint64_t *out) {
+    static const char wanted[] = "ctxt_switches:\t";
+    char buffer[64];
+    struct text path = TEXT_ON(buffer);
+    struct reader r;
+    path_of(&path, thread, "/status");
+    if (!reader_open(&r, buffer)) {
+        return false;
+    }
+    unsigned found = 0;
+    size_t matched = 0;
+    *out = 0;
+    while (reader_next(&r) >= 0) {
+        /* Starting anew at a mismatch is enough: no line of the file has half of it before it. */
+        matched = r.last == wanted[matched] ? matched + 1 : r.last == wanted[0];
+        if (wanted[matched] == '\0') {
+            uint64_t number = 0;
+            while (reader_next(&r) >= '0' && r.last <= '9') {
+                number = number * 10 + (uint64_t)(r.last - '0');
+            }
+            *out += number;
+            found++;
+            matched = 0;
+        }
+    }
+    os_close(r.fd);
+    return found == 2;
+}
+
+/* A line: "number 0x… 0x… 0x… 0x… 0x… 0x… 0xstack 0xinstruction", "-1 0xstack 0xinstruction" or "running". */
+static bool read_call(int thread, struct os_sleep *out) {
+    char buffer[64];
+    struct text path = TEXT_ON(buffer);
+    struct reader r;
+    path_of(&path, thread, "/syscall");
+    if (!reader_open(&r, buffer)) {
+        return false;
+    }
+    uint64_t fields[9] = {0};
+    unsigned field = 0;
+    bool any = false;
+    while (reader_next(&r) >= 0 && field < 9) {
+        uint64_t base = field == 0 ? 10 : 16;
+        if (r.last >= '0' && r.last <= '9') {
+            fields[field] = fields[field] * base + (uint64_t)(r.last - '0');
+            any = true;
+        } else if (field > 0 && r.last >= 'a' && r.last <= 'f') {
+            fields[field] = fields[field] * base + (uint64_t)(r.last - 'a' + 10);
+        } else if (r.last == 'x') {
+            fields[field] = 0;
+        } else if ((r.last == ' ' || r.last == '\n') && any) {
+            field++;
+        } else {
+            break;
+        }
+    }
+    os_close(r.fd);
+    out->call = fields[0];
+    out->stack = fields[7];
+    return field == 9;
+}
+
+static bool waits_for_child(uint64_t call) {
+    bool waits = call == SYS_clone;
+#ifdef SYS_vfork
+    waits = waits || call == SYS_vfork;
+#endif
+#ifdef SYS_fork
+    waits = waits || call == SYS_fork;
+#endif
+#ifdef SYS_clone3
+    waits = waits || call == SYS_clone3;
+#endif
+    return waits;
+}
+
+bool os_asleep(int thread, struct os_sleep *out) {
+    if (SANITIZED) {
+        return false; /* a sanitizer does not know what orders memory here */
+    }
+    int saved_errno = errno;
+    /* Asleep both before and after the count is read: a thread that ran in between has been switched to. */
+    struct os_sleep first;
+    bool asleep = read_call(thread, &first) && read_switches(thread, &out->switches) &&
+                  read_call(thread, out) && first.call == out->call && first.stack == out->stack &&
+                  !waits_for_child(out->call);
+    errno = saved_errno;
+    return asleep;
+}
+
+#if defined(__x86_64__)
+/* Behind the saved instruction pointer stand the flags, of which one bit is always set and the high ones
+ * never are, and the code segment, which is that of 64-bit programs. */
+#define WORDS_NEEDED 3
+static bool is_saved_pointer(const uintptr_t *words, uintptr_t begin, uintptr_t end) {
+    return words[0] > begin && words[0] < end && (words[1] & 2) != 0 && words[1] >> 22 == 0 &&
+           (words[2] & 0xFFFF) == 0x33;
+}
+#else
+#define WORDS_NEEDED 1
+static bool is_saved_pointer(const uintptr_t *words, uintptr_t begin, uintptr_t end) {
+    return words[0] > begin && words[0] < end;
+}
+#endif
+
+#define STACK_BYTES_MOST ((uintptr_t)1 << 20)
+#define WORDS_AT_ONCE 256
+
+bool os_interrupted_in(const struct os_sleep *sleep, uintptr_t stack_end, uintptr_t begin, uintptr_t end) {
+    uintptr_t at = round_down(sleep->stack, sizeof(uintptr_t));
+    if (at >= stack_end || stack_end - at > STACK_BYTES_MOST) {
+        return true;
+    }
+    int saved_errno = errno;
+    bool interrupted = false;
+    while (at < stack_end && !interrupted) {
+        /* By the kernel: it does not fault where the stack is another one than thought. */
+        uintptr_t words[WORDS_AT_ONCE + WORDS_NEEDED] = {0};
+        size_t want = min_size(stack_end - at, sizeof words);
+        struct iovec to = {words, want};
+        struct iovec from = {(void *)at, want};
+        if (syscall(SYS_process_vm_readv, os_process_id(), &to, 1, &from, 1, 0) != (long)want) {
+            interrupted = true;
+        }
+        for (size_t i = 0; i < WORDS_AT_ONCE && !interrupted; i++) {
+            interrupted = is_saved_pointer(words + i, begin, end);
+        }
+        at += WORDS_AT_ONCE * sizeof(uintptr_t);
+    }
+    errno = saved_errno;
+    return interrupted;
+}

@@ -1,0 +1,32 @@
+/* Whether another thread of the process sleeps, and where it will wake up.
+ *
+ * Promises that two equal answers of os_asleep mean that the thread was in one and the same system call all
+ * the time between them, having run not one instruction of its own; and that os_interrupted_in finds any
+ * signal handler which that thread sleeps in and which interrupted code of the given range.
+ * Relies on /proc; where that does not tell, nobody sleeps.
+ */
+#ifndef HAKMEM_OS_ASLEEP_H
+#define HAKMEM_OS_ASLEEP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct os_sleep {
+    uint64_t switches; /* of the processor to the thread and away from it */
+    uint64_t call;     /* number of the system call */
+    uintptr_t stack;   /* stack pointer */
+};
+
+/* False if the thread runs, waits for the processor or for a page, is stopped outside a system call, or
+ * shares its memory with a child that it waits for. */
+bool os_asleep(int thread, struct os_sleep *out);
+
+/* Whether the stack of the thread, from its stack pointer to `stack_end`, has what the kernel saves when a
+ * signal interrupts code between `begin` and `end`. True also if that cannot be told. */
+bool os_interrupted_in(const struct os_sleep *sleep, uintptr_t stack_end, uintptr_t begin, uintptr_t end);
+
+int os_thread_id(void);
+/* An address above the first thread's frames; 0 if unknown. */
+uintptr_t os_main_stack_end(void);
+
+#endif

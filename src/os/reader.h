@@ -1,0 +1,23 @@
+/* A file of /proc or of the kernel's other trees, read byte by byte through a small buffer on the stack.
+ *
+ * Promises system calls proper: libc's functions are cancellation points, and a lock may be held. Relies on
+ * nothing of libc but errno, which it changes.
+ */
+#ifndef HAKMEM_OS_READER_H
+#define HAKMEM_OS_READER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct reader {
+    int fd;   /* to be closed by os_close */
+    int last; /* what reader_next returned last; 0 at first */
+    size_t at, filled;
+    char buffer[512];
+};
+
+bool reader_open(struct reader *reader, const char *path);
+/* The next byte, or -1 at the end. */
+int reader_next(struct reader *reader);
+
+#endif
