@@ -25,15 +25,31 @@ static COLD _Noreturn void report_block(const char *action, const char *detail, 
 #define DOUBLE_FREE "double free"
 #define INVALID_FREE "invalid free"
 
-/* Aborts if `block` is not the start of a block of a slab in use; `action` says what was to be done. */
-static struct spot locate(const char *action, const void *block) {
+/* The run that the last block looked at lies in; blocks of one batch often are neighbours. */
+struct view {
+    uintptr_t start;
+    size_t bytes;
+    struct slab *slab;
+};
+
+static NOINLINE void look_up(const char *action, const void *block, struct view *view) {
     struct region *region = region_of((uintptr_t)block);
     if (UNLIKELY(region == NULL)) {
         report_block(action, " (not a block of this heap)", block, NULL);
     }
     size_t index = region_slab_index(region, (uintptr_t)block);
     index -= region->head_back[index];
-    struct slab *slab = region_slab(region, index);
+    view->slab = region_slab(region, index);
+    view->start = region->base + (index << SLAB_SHIFT);
+    view->bytes = size_classes[view->slab->size_class].run_slabs * SLAB_BYTES;
+}
+
+/* Aborts if `block` is not the start of a block of a slab in use; `action` says what was to be done. */
+static inline struct spot locate(const char *action, const void *block, struct view *view) {
+    if ((uintptr_t)block - view->start >= view->bytes) {
+        look_up(action, block, view);
+    }
+    struct slab *slab = view->slab;
     /* relaxed: the thread holds a block of the slab, which keeps it in use; where it does not, that is
      * the misuse looked for */
     uint8_t state = atomic_load_explicit(&slab->state, memory_order_relaxed);
@@ -42,7 +58,7 @@ static struct spot locate(const char *action, const void *block) {
                      " (its slab is no longer in use)", block, slab);
     }
     const struct size_class *c = &size_classes[slab->size_class];
-    size_t offset = (uintptr_t)block - (region->base + (index << SLAB_SHIFT));
+    size_t offset = (uintptr_t)block - view->start;
     size_t number = (size_t)(offset * c->reciprocal >> RECIPROCAL_SHIFT);
     if (UNLIKELY(number * c->bytes != offset)) {
         report_block(action, " (not the start of a block)", block, slab);
@@ -55,7 +71,8 @@ static struct spot locate(const char *action, const void *block) {
 }
 
 void heap_check_block(const char *action, const void *block) {
-    (void)locate(action, block);
+    struct view view = {0};
+    (void)locate(action, block, &view);
 }
 
 static void put(struct heap *heap, const struct spot *spot) {
@@ -87,8 +104,9 @@ void heap_return_blocks(struct heap *heap, void *const *blocks, size_t n) {
     heap_enter(heap);
     struct spot open[OPEN_WORDS];
     uint32_t used = 0;
+    struct view view = {0};
     for (size_t i = 0; i < n; i++) {
-        struct spot next = locate(INVALID_FREE, blocks[i]);
+        struct spot next = locate(INVALID_FREE, blocks[i], &view);
         size_t place = place_of(&next);
         struct spot *spot = &open[place];
         if ((used >> place & 1) != 0) {
