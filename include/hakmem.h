@@ -158,6 +158,10 @@ typedef struct hak_stats {
     uint64_t slabs_created, slabs_released, slabs_adopted;
     uint64_t large_allocs, large_frees, huge_allocs, huge_frees, huge_remaps;
     uint64_t purges, purged_bytes, system_calls;
+    uint64_t decayed_bytes;   /* of those purged: not because of the bound, but because they lay idle */
+    uint64_t populated_bytes; /* faulted in ahead of use, for size classes that grow */
+    uint64_t heaps_reclaimed; /* taken from threads that slept */
+    uint64_t exact_classes;   /* size classes made for this program */
     uint64_t fallbacks; /* all reasons together; hak_stats_print names them */
 } hak_stats_t;
 

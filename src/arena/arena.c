@@ -122,8 +122,13 @@ static struct slab *claim(const struct place *place, unsigned slabs, bool *zero)
     return region_slab(r, place->superslab * SLABS_PER_SUPERSLAB + place->first);
 }
 
+static void note_size(void) {
+    atomic_store_explicit(&arena.is_large, arena.used_slabs >= LARGE_SLABS, memory_order_relaxed);
+}
+
 void arena_note_taken(size_t dirty, size_t clean) {
     arena.used_slabs += dirty + clean;
+    note_size();
     arena.dirty_slabs -= dirty;
     arena.dirty_low = min_size(arena.dirty_low, arena.dirty_slabs);
     retention_note_taken_clean(&arena.retention, clean);
@@ -154,11 +159,12 @@ struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_stat
 }
 
 bool arena_is_large(void) {
-    return __atomic_load_n(&arena.used_slabs, __ATOMIC_RELAXED) >= LARGE_SLABS;
+    return atomic_load_explicit(&arena.is_large, memory_order_relaxed);
 }
 
 void arena_free_slabs(struct region *r, size_t first_slab, size_t slabs) {
     arena.used_slabs -= slabs;
+    note_size();
     arena.dirty_slabs += slabs;
     while (slabs > 0) {
         size_t superslab = first_slab / SLABS_PER_SUPERSLAB;
@@ -216,6 +222,7 @@ void arena_figures(struct arena_figures *out) {
     out->dirty_slabs = arena.dirty_slabs;
     out->purges = arena.purges;
     out->purged_bytes = arena.purged_bytes;
+    out->decayed_bytes = arena.decayed_bytes;
     out->metadata_bytes = 0;
     for (const struct region *r = arena.oldest; r != NULL; r = r->next) {
         /* Headers and small bitmaps of slabs that were ever usable; block bitmaps where touched. */

@@ -52,7 +52,7 @@ static inline uintptr_t arena_address(const struct slab *slab) {
 
 struct arena_figures {
     uint64_t used_slabs, dirty_slabs, metadata_bytes;
-    uint64_t purges, purged_bytes;
+    uint64_t purges, purged_bytes, decayed_bytes;
 };
 void arena_figures(struct arena_figures *out);
 

@@ -42,7 +42,7 @@ struct counters {
     _Atomic uint64_t slabs_created, slabs_released, slabs_adopted;
     _Atomic uint64_t large_allocs, large_frees, huge_allocs, huge_frees, huge_remaps;
     _Atomic uint64_t magazine_growths;
-    _Atomic uint64_t populated_slabs;
+    _Atomic uint64_t populated_slabs, reclaimed;
 };
 
 static inline void count(_Atomic uint64_t *counter, uint64_t n) {

@@ -60,6 +60,7 @@ bool heap_reclaim(struct heap *heap) {
     bool ours = detach(heap);
     registry_unlock();
     if (ours) {
+        count(&heap->counters.reclaimed, 1);
         heap_abandon(heap, false);
     }
     return ours;

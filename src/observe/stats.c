@@ -70,6 +70,8 @@ static void add_heap(struct heap *heap, struct hak_stats *out) {
     out->huge_allocs += read_counter(&k->huge_allocs);
     out->huge_frees += read_counter(&k->huge_frees);
     out->huge_remaps += read_counter(&k->huge_remaps);
+    out->populated_bytes += read_counter(&k->populated_slabs) << SLAB_SHIFT;
+    out->heaps_reclaimed += read_counter(&k->reclaimed);
     if (atomic_load_explicit(&heap->state, memory_order_relaxed) == HEAP_ABANDONED) {
         out->heaps_abandoned++;
     } else {
@@ -92,6 +94,8 @@ void hak_stats_get(hak_stats_t *out) {
     out->resident_bytes = os_resident_bytes();
     out->purges = figures.purges;
     out->purged_bytes = figures.purged_bytes;
+    out->decayed_bytes = figures.decayed_bytes;
+    out->exact_classes = size_class_count_exact();
     out->system_calls = os_call_count();
     for (int i = 0; i < FALLBACK_COUNT; i++) {
         out->fallbacks += report_fallback_count((enum fallback)i);
@@ -161,10 +165,15 @@ void hak_stats_print(int fd) {
     COUNTS(&t, "large blocks", large_labels, s.large_allocs, s.large_frees);
     static const char *const huge_labels[] = {"allocated", "freed", "moved by remapping"};
     COUNTS(&t, "huge blocks", huge_labels, s.huge_allocs, s.huge_frees, s.huge_remaps);
-    static const char *const heap_labels[] = {"active", "waiting for a thread"};
-    COUNTS(&t, "heaps", heap_labels, s.heaps_active, s.heaps_abandoned);
-    static const char *const os_labels[] = {"system calls for memory", "purges", "KiB purged"};
-    COUNTS(&t, "operating system", os_labels, s.system_calls, s.purges, s.purged_bytes >> 10);
+    static const char *const heap_labels[] = {"active", "waiting for a thread",
+                                              "taken from sleeping threads"};
+    COUNTS(&t, "heaps", heap_labels, s.heaps_active, s.heaps_abandoned, s.heaps_reclaimed);
+    static const char *const class_labels[] = {"made for this program"};
+    COUNTS(&t, "size classes", class_labels, s.exact_classes);
+    static const char *const os_labels[] = {"system calls for memory", "purges", "KiB purged",
+                                            "KiB of them idle", "KiB populated"};
+    COUNTS(&t, "operating system", os_labels, s.system_calls, s.purges, s.purged_bytes >> 10,
+           s.decayed_bytes >> 10, s.populated_bytes >> 10);
     text_string(&t, "fall-backs          ");
     if (s.fallbacks == 0) {
         text_string(&t, " none");

@@ -94,6 +94,15 @@ void size_class_grow(unsigned size_class) {
     }
 }
 
+unsigned size_class_count_exact(void) {
+    unsigned n = 0;
+    for (unsigned c = 0; c < EXACT_CLASSES; c++) {
+        n += atomic_load_explicit(&size_class_uses[c].exact_bytes, memory_order_relaxed) !=
+             0; /* a statistic */
+    }
+    return n;
+}
+
 unsigned size_class_aligned(size_t size, size_t alignment) {
     unsigned c = size_class_of(max_size(size, alignment));
     /* Each doubling has a power of two, so this ends within eight steps. */

@@ -84,6 +84,7 @@ static inline unsigned size_class_for(size_t size) { /* size <= MID_MAX_BYTES */
  * all, because the free blocks of the spaced class serve fewer requests afterwards. Classes spaced so closely
  * from the start would each keep partly-used slabs, which costs programs with mixed sizes far more. */
 void size_class_grow(unsigned size_class);
+unsigned size_class_count_exact(void);
 
 /* The smallest class of at least `size` whose blocks all lie on multiples of `alignment` (a power of
  * two up to SLAB_BYTES; size likewise). */
