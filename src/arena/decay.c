@@ -7,31 +7,38 @@
 #include "os/report.h"
 #include "os/thread.h"
 
-/* Free slabs that are worth a thread, and those left when it ends: 1 MiB and 256 KiB. */
-#define START_SLABS ((size_t)16)
+/* Free slabs that are worth a thread, and those left when it ends: 512 KiB and 256 KiB. */
+#define START_SLABS ((size_t)8)
 #define REST_SLABS ((size_t)4)
 
-/* Under the arena's lock. */
-static enum { NO_THREAD, STARTING, RUNNING, REFUSED } thread;
-static uint64_t last_tick_ms;
-static void (*run)(void);
-
-void decay_set_thread(void (*what)(void)) {
-    run = what;
-}
-
-/* Half of it: what lies idle for one whole period between two ticks is given back at the second. */
-uint64_t decay_period_ms(void) {
-    return option_number(OPTION_DECAY_MS) / 2 + 1;
-}
+#define PERIOD_LEAST_MS 10
+/* A system that refused a thread, or to take memory back, is asked again after this. */
+#define REFUSED_MS 10000
 
 /* A container is near its limit with less room than this part of it, or when its tasks wait for memory for
  * this part of the time (hundredths of a percent). */
 #define SCARCE_ROOM_PART 16
 #define SCARCE_PRESSURE 500
 
+/* Under the arena's lock. */
+static enum { NO_THREAD, STARTING, RUNNING } thread;
+static uint64_t refused_until_ms;
+static uint64_t last_tick_ms, last_success_ms;
+static void (*run)(void);
+
+void decay_set_thread(void (*what)(void)) {
+    run = what;
+}
+
+uint64_t decay_period_ms(void) {
+    /* Half of it: what lies idle for one whole period between two ticks is given back at the second. */
+    return max_size(option_number(OPTION_DECAY_MS) / 2, PERIOD_LEAST_MS);
+}
+
+/* Some tens of system calls, so without the arena's lock. Callers come one at a time: the thread, or where
+ * there is none, whoever has won the period's turn. */
 static bool memory_is_scarce(void) {
-    static uint64_t throttled_before; /* callers come one at a time */
+    static uint64_t throttled_before = UINT64_MAX;
     struct cgroup_memory memory;
     if (!cgroup_read(&memory)) {
         return false;
@@ -43,36 +50,60 @@ static bool memory_is_scarce(void) {
             (memory.room_bytes < memory.limit_bytes / SCARCE_ROOM_PART || memory.pressure > SCARCE_PRESSURE));
 }
 
-/* Gives back what was dirty throughout the last period. */
-static void tick(bool scarce) {
+/* Gives back what was dirty throughout the last period. False if the OS would not take it. */
+static bool tick(bool scarce) {
     size_t idle = min_size(arena.dirty_low, arena.dirty_slabs);
+    bool taken = true;
     retention_tick(&arena.retention, idle);
     arena.retention.scarce = scarce;
     size_t target = min_size(arena.dirty_slabs - idle, retention_bound(&arena.retention, arena.used_slabs));
     if (target < arena.dirty_slabs) {
-        arena.decayed_bytes += arena_purge_to(target) << SLAB_SHIFT;
+        size_t purged = arena_purge_to(target);
+        arena.decayed_bytes += purged << SLAB_SHIFT;
+        taken = purged > 0;
     }
     arena.dirty_low = arena.dirty_slabs;
+    return taken;
+}
+
+static void thread_ends(void) {
+    thread = NO_THREAD;
+    arena.retention.scarce = false; /* nobody would look again */
 }
 
 bool decay_tick(bool more) {
     bool scarce = memory_is_scarce();
     lock_acquire(&arena.lock);
     thread = RUNNING;
-    tick(scarce);
-    more = more || arena.dirty_slabs > REST_SLABS;
+    uint64_t now = os_now_ms();
+    if (tick(scarce)) {
+        last_success_ms = now;
+    }
+    /* A program that has locked its memory will not give it back: no use to try for ever. */
+    more = more || (arena.dirty_slabs > REST_SLABS && now - last_success_ms < REFUSED_MS);
     if (!more) {
-        thread = NO_THREAD;
+        thread_ends();
     }
     lock_release(&arena.lock);
     return more;
 }
 
+void decay_stop(void) {
+    lock_acquire(&arena.lock);
+    thread_ends();
+    lock_release(&arena.lock);
+}
+
+/* In a program without threads of its own, another one would change what the program may do (namespaces,
+ * sandboxes, fork without handlers): only where that is asked for. */
 static bool may_start(void) {
-    if (thread != NO_THREAD || !option_bool(OPTION_BACKGROUND_THREAD) || !os_main_has_begun()) {
+    uint64_t wanted = option_number(OPTION_BACKGROUND_THREAD);
+    if (thread != NO_THREAD || wanted == 0 || (wanted == 1 && !os_program_has_threads()) ||
+        !os_main_has_begun() || os_now_ms() < refused_until_ms) {
         return false;
     }
     thread = STARTING;
+    last_success_ms = os_now_ms();
     arena.dirty_low = arena.dirty_slabs;
     return true;
 }
@@ -82,35 +113,54 @@ void decay_request(void) {
     bool start = may_start();
     lock_release(&arena.lock);
     if (start) {
-        decay_start();
+        decay_do(DECAY_START);
     }
 }
 
-bool decay_wanted(void) {
-    if (LIKELY(arena.dirty_slabs <= START_SLABS || thread == STARTING || thread == RUNNING)) {
-        return false;
+enum decay_work decay_due(void) {
+    if (LIKELY(arena.dirty_slabs <= START_SLABS && !arena.retention.scarce)) {
+        return DECAY_NOTHING;
+    }
+    if (thread == RUNNING && !os_thread_exists()) {
+        thread = NO_THREAD; /* it was of a child of vfork, or the like */
+    }
+    if (thread != NO_THREAD) {
+        return DECAY_NOTHING;
     }
     if (may_start()) {
-        return true;
+        return DECAY_START;
     }
     uint64_t now = os_now_ms();
-    if (now - last_tick_ms >= decay_period_ms()) {
-        last_tick_ms = now;
-        tick(memory_is_scarce());
+    if (now - last_tick_ms < decay_period_ms()) {
+        return DECAY_NOTHING;
     }
-    return false;
+    last_tick_ms = now;
+    return DECAY_TICK;
 }
 
-void decay_start(void) {
+static void start(void) {
     if (!os_thread_start(run)) {
         report_fallback(FALLBACK_NO_BACKGROUND_THREAD, 0);
         lock_acquire(&arena.lock);
-        thread = REFUSED;
+        refused_until_ms = os_now_ms() + REFUSED_MS;
+        thread_ends();
+        lock_release(&arena.lock);
+    }
+}
+
+void decay_do(enum decay_work work) {
+    if (work == DECAY_START) {
+        start();
+    } else if (work == DECAY_TICK) {
+        bool scarce = option_number(OPTION_BACKGROUND_THREAD) != 0 && memory_is_scarce();
+        lock_acquire(&arena.lock);
+        tick(scarce);
         lock_release(&arena.lock);
     }
 }
 
 void decay_lost_by_fork(void) {
     os_thread_lost_by_fork();
-    thread = thread == REFUSED ? REFUSED : NO_THREAD;
+    thread_ends();
+    refused_until_ms = 0;
 }

@@ -1,9 +1,10 @@
 /* Giving back what nobody has come back for.
  *
- * Promises that free memory which was not needed for DECAY_MS is not resident any more, whether or not the
- * program makes another call. Done by one thread of the allocator's own, which exists only while there is
- * something to give back; where that is not wanted or not to be had, by the threads that free. Never before
- * main. Relies on the arena's lock and on os/thread.
+ * Promises that free memory which was not needed for DECAY_MS is not resident any more. In a program that has
+ * threads this is done by one of the allocator's own, whether or not the program makes another call; it
+ * exists only while there is something to give back. Where that is not wanted or not to be had, and in a
+ * forked child that has not freed anything yet, it is done by the threads that free. Never before main.
+ * Relies on the arena's lock and on os/thread.
  */
 #ifndef HAKMEM_ARENA_DECAY_H
 #define HAKMEM_ARENA_DECAY_H
@@ -17,12 +18,17 @@ uint64_t decay_period_ms(void);
 /* Gives back what was free throughout the last period. False if the thread is to end, which it does not while
  * there is `more` to do for it elsewhere. */
 bool decay_tick(bool more);
+/* The thread ends before decay_tick says so. */
+void decay_stop(void);
 /* Starts the thread if it may be. */
 void decay_request(void);
 
-/* Says whether decay_start is to be called once the lock is let go. Arena lock held; may let go of it. */
-bool decay_wanted(void);
-void decay_start(void);
+/* What a thread that has freed memory has to do once it has let go of the arena's lock. */
+enum decay_work { DECAY_NOTHING, DECAY_START, DECAY_TICK };
+/* Arena lock held. Whoever is told to do something does it. */
+enum decay_work decay_due(void);
+void decay_do(enum decay_work work);
+
 /* In a forked child: the thread is the parent's. Arena lock held. */
 void decay_lost_by_fork(void);
 

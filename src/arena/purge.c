@@ -93,7 +93,8 @@ static void end_purging(void) {
 
 size_t arena_purge_to(size_t target) {
     size_t purged = 0;
-    while (arena.dirty_slabs > target) {
+    /* Not while somebody waits for an end of all purging, which must come: fork holds every other lock. */
+    while (arena.dirty_slabs > target && arena.purge_waiters == 0) {
         struct range batch[BATCH_RANGES];
         size_t count = 0;
         bool room = true;
@@ -164,10 +165,10 @@ void arena_unlock_within_bound(void) {
         size_t purged = arena_purge_to(retention_purge_target(bound));
         retention_note_purged(&arena.retention, purged);
     }
-    bool start = decay_wanted();
+    enum decay_work work = decay_due();
     lock_release(&arena.lock);
-    if (UNLIKELY(start)) {
-        decay_start();
+    if (UNLIKELY(work != DECAY_NOTHING)) {
+        decay_do(work);
     }
 }
 

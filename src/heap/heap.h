@@ -179,6 +179,9 @@ void heap_trim_abandoned(void);
 void heap_retire_slabs(struct heap *heap);
 /* The same for every abandoned heap. */
 void heap_retire_abandoned(void);
+/* The same if no thread has begun or ended since the last call; true if there is something left to be done.
+ */
+bool heap_cool_abandoned(void);
 /* Takes the heap from its thread if that sleeps in a system call, and abandons it: the thread gets another
  * one when it next needs one. Not to be called by the owner. See reclaim.c for why that is safe. */
 bool heap_reclaim(struct heap *heap);

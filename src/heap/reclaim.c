@@ -41,10 +41,9 @@ static bool detach(struct heap *heap) {
         os_interrupted_in(&before, stack_end(owner), (uintptr_t)__ehdr_start, (uintptr_t)_etext)) {
         return false;
     }
-    /* seq_cst: the store before the second look. Pairs with the thread's relaxed loads by way of the switch
-     * that wakes it. */
-    atomic_store_explicit(owner->slot, &heap_of_no_thread, memory_order_seq_cst);
-    atomic_thread_fence(memory_order_seq_cst);
+    /* seq_cst, and an exchange: done before the second look. Pairs with the thread's relaxed loads by way of
+     * the switch that wakes it. */
+    atomic_exchange_explicit(owner->slot, &heap_of_no_thread, memory_order_seq_cst);
     bool asleep = os_asleep(owner->thread, &after) && before.switches == after.switches &&
                   before.call == after.call && before.stack == after.stack;
     if (!asleep) {
@@ -108,8 +107,9 @@ bool heap_reclaim_idle(void) {
             heap_reclaim(heap);
         }
     }
+    bool warm = heap_cool_abandoned();
     heap_trim_abandoned();
-    return more;
+    return more || warm;
 }
 
 void heap_reclaim_restart(void) {

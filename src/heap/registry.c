@@ -17,6 +17,7 @@
 static struct lock lock;         /* protects the lists of abandoned heaps and the making of ids */
 static struct heap *warm, *cold; /* abandoned heaps; warm ones are taken first */
 static unsigned warm_count;
+static uint64_t comings; /* of threads, and goings; under the lock */
 /* of both lists; relaxed look, written under the lock: saves taking it where nothing is to be had */
 static _Atomic uint32_t abandoned_count;
 /* release store under the lock pairs with the acquire loads in heap_by_id and heap_id_limit */
@@ -57,6 +58,7 @@ static void abandoned_push(struct heap *heap, struct heap **list) {
     atomic_store_explicit(&heap->state, HEAP_ABANDONED, memory_order_relaxed);
     heap->next_abandoned = *list;
     *list = heap;
+    comings++;
     warm_count += list == &warm;
     atomic_store_explicit(&abandoned_count, atomic_load_explicit(&abandoned_count, memory_order_relaxed) + 1,
                           memory_order_relaxed);
@@ -125,6 +127,7 @@ struct heap *heap_acquire(heap_slot *slot) {
         return heap;
     }
     heap = abandoned_pop();
+    comings++;
     uint32_t id = atomic_load_explicit(&id_limit, memory_order_relaxed);
     if (heap == NULL && id < HEAP_IDS && (id != FIRST_HEAPS || make_more_heaps())) {
         heap = make(id);
@@ -213,6 +216,22 @@ static bool cool_down(struct heap *heap, void *context) {
 
 void heap_retire_abandoned(void) {
     heap_visit_abandoned(cool_down, NULL, UINT_MAX);
+}
+
+bool heap_cool_abandoned(void) {
+    /* Callers come one at a time. */
+    static uint64_t seen;
+    static bool cool;
+    lock_acquire(&lock);
+    bool quiet = comings == seen;
+    bool any = warm != NULL;
+    seen = comings;
+    lock_release(&lock);
+    if (quiet && any && !cool) {
+        heap_retire_abandoned();
+    }
+    cool = quiet;
+    return any && !cool;
 }
 
 bool heap_visit_abandoned(bool (*visit)(struct heap *heap, void *context), void *context, unsigned most) {

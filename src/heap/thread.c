@@ -6,6 +6,7 @@
 #include "options/options.h"
 #include "os/os.h"
 #include "os/report.h"
+#include "os/thread.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -39,14 +40,20 @@ static void register_fork_handlers(void);
 /* With so many threads, what those hold that sleep is worth a thread that looks after it. */
 #define THREADS_WORTH_A_LOOK 8
 
-#define SLEEP_MOST_MS 500
+#define SLEEP_MOST_MS 250
 
 static void run_in_background(void) {
+    uint64_t credentials = os_credentials();
     heap_reclaim_restart();
     do {
-        /* In short sleeps, because the option may change meanwhile. */
+        /* In short sleeps, because the option may change meanwhile, and privileges that the program has
+         * dropped must not live on here: the next thread inherits those of a thread of the program's. */
         for (uint64_t slept = 0; slept < decay_period_ms(); slept += SLEEP_MOST_MS) {
             os_sleep_ms(min_size(decay_period_ms() - slept, SLEEP_MOST_MS));
+            if (os_credentials() != credentials) {
+                decay_stop();
+                return;
+            }
         }
     } while (decay_tick(heap_reclaim_idle()));
 }

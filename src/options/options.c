@@ -59,7 +59,7 @@ static const struct definition definitions[OPTION_COUNT] = {
     [OPTION_PROFILE] = {"profile", "HAKMEM_PROFILE", "balanced",
                         "what matters most: speed, balanced or memory (the defaults of the settings below)",
                         0, TYPE_CHOICE, true},
-    [OPTION_RETAIN_MIN] = {"retain_min", "HAKMEM_RETAIN_MIN", "4M",
+    [OPTION_RETAIN_MIN] = {"retain_min", "HAKMEM_RETAIN_MIN", "3M",
                            "free memory that may stay resident in any case", (uint64_t)1 << 47, TYPE_SIZE,
                            false},
     [OPTION_RETAIN_PERCENT] = {"retain_percent", "HAKMEM_RETAIN_PERCENT", "12",
@@ -71,9 +71,10 @@ static const struct definition definitions[OPTION_COUNT] = {
     [OPTION_DECAY_MS] = {"decay_ms", "HAKMEM_DECAY_MS", "500",
                          "milliseconds after which free memory that was not needed is given back", 3600000,
                          TYPE_INT, false},
-    [OPTION_BACKGROUND_THREAD] =
-        {"background_thread", "HAKMEM_BACKGROUND_THREAD", "1",
-         "let a thread of the library's own give memory back when the program is idle", 1, TYPE_BOOL, false},
+    [OPTION_BACKGROUND_THREAD] = {"background_thread", "HAKMEM_BACKGROUND_THREAD", "1",
+                                  "let a thread of the library's own give memory back: 0 never, 1 in "
+                                  "programs that have threads, 2 always",
+                                  2, TYPE_INT, false},
     [OPTION_MAGAZINE_BYTES] =
         {"magazine_bytes", "HAKMEM_MAGAZINE_BYTES", "256K",
          "most bytes of free blocks that one magazine of a thread may hold (but always four blocks)",

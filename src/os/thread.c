@@ -2,6 +2,9 @@
 #include "os/thread.h"
 
 #include "base/bits.h"
+#include "base/text.h"
+#include "os/os.h"
+#include "os/reader.h"
 #include "os/sanitized.h"
 
 #include <dlfcn.h>
@@ -66,6 +69,39 @@ __attribute__((constructor)) static void note_own_constructor(void) {
 }
 #endif
 
+/* ---- What the program is ------------------------------------------------------------------------- */
+
+/* Weak: glibc has it from 2.32 on. */
+extern __attribute__((weak)) char __libc_single_threaded;
+
+bool os_program_has_threads(void) {
+    return &__libc_single_threaded == NULL || __libc_single_threaded == 0;
+}
+
+uint64_t os_credentials(void) {
+    static const char *const lines[] = {"Uid:", "Gid:", "Groups:", "Cap", "NoNewPrivs:", "Seccomp"};
+    struct reader r;
+    uint64_t hash = 14695981039346656037u; /* FNV-1a */
+    if (!reader_open(&r, "/proc/self/status")) {
+        return 0;
+    }
+    while (reader_next(&r) >= 0) {
+        char line[128];
+        struct text text = TEXT_ON(line);
+        for (; r.last >= 0 && r.last != '\n'; reader_next(&r)) {
+            text_char(&text, (char)r.last);
+        }
+        for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+            bool counts = text.length > 0 && strncmp(line, lines[i], strlen(lines[i])) == 0;
+            for (size_t k = 0; counts && k < text.length; k++) {
+                hash = (hash ^ (unsigned char)line[k]) * 1099511628211u;
+            }
+        }
+    }
+    os_close(r.fd);
+    return hash;
+}
+
 /* ---- The thread ---------------------------------------------------------------------------------- */
 
 #if SANITIZED
@@ -89,13 +125,19 @@ void os_thread_lost_by_fork(void) {
 #else
 
 #define STACK_BYTES ((size_t)16 << 10)
-/* Room for thread-local variables on both sides of the thread pointer, as architectures differ; what lies
- * there otherwise belongs to libc, which never hears of this thread. */
-#define TLS_HALF_BYTES ((size_t)4 << 10)
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+#ifndef CLOSE_RANGE_UNSHARE
+#define CLOSE_RANGE_UNSHARE 2
+#endif
 
 static struct {
     _Alignas(64) char stack[STACK_BYTES];
-    _Alignas(64) char tls[2 * TLS_HALF_BYTES];
+    /* Room for thread-local variables on both sides of the thread pointer, as architectures differ: for
+     * errno, that is. What lies there otherwise belongs to libc, which never hears of this thread. */
+    char *tls;
+    size_t tls_half_bytes;
     /* The kernel sets it to 0 when the thread no longer uses the above: acquire pairs with that. */
     _Atomic pid_t id;
 } place;
@@ -104,13 +146,25 @@ static int run_in_thread(void *run) {
     void (*function)(void);
     memcpy(&function, &run, sizeof function);
     syscall(SYS_prctl, PR_SET_NAME, "hakmem", 0, 0, 0);
+    /* A program may count on the number of the next descriptor, and close those that it did not open. */
+    syscall(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE);
     function();
     return 0;
 }
 
-static bool within_reach(const void *variable) {
-    intptr_t distance = (intptr_t)variable - (intptr_t)__builtin_thread_pointer();
-    return distance > -(intptr_t)TLS_HALF_BYTES && distance < (intptr_t)(TLS_HALF_BYTES - CACHE_LINE_BYTES);
+/* Makes room for errno, as far from the thread pointer as it is in the calling thread. */
+static bool make_room(void) {
+    intptr_t distance = (intptr_t)&errno - (intptr_t)__builtin_thread_pointer();
+    size_t half = round_up((size_t)(distance < 0 ? -distance : distance) + 512, OS_PAGE_BYTES);
+    if (half > place.tls_half_bytes) {
+        void *room = os_reserve(2 * half, OS_PAGE_BYTES); /* one made for less stays: few bytes, untouched */
+        if (room == NULL || !os_commit(room, 2 * half)) {
+            return false;
+        }
+        place.tls = room;
+        place.tls_half_bytes = half;
+    }
+    return true;
 }
 
 /* The one before has said that it ends: it is a matter of microseconds. */
@@ -127,9 +181,9 @@ static bool wait_until_unused(void) {
 bool os_thread_start(void (*run)(void)) {
     int saved_errno = errno;
     bool started = false;
-    if (within_reach(&errno) && wait_until_unused()) {
-        char *pointer = place.tls + TLS_HALF_BYTES;
-        memset(place.tls, 0, sizeof place.tls);
+    bool own_descriptors = syscall(SYS_close_range, ~0u, ~0u, 0) == 0;
+    if (own_descriptors && wait_until_unused() && make_room()) {
+        char *pointer = place.tls + place.tls_half_bytes;
         memcpy(pointer, &pointer, sizeof pointer); /* x86-64 finds its thread pointer there */
         void *argument;
         memcpy(&argument, &run, sizeof argument);
@@ -145,6 +199,10 @@ bool os_thread_start(void (*run)(void)) {
     }
     errno = saved_errno;
     return started;
+}
+
+bool os_thread_exists(void) {
+    return atomic_load_explicit(&place.id, memory_order_relaxed) != 0; /* a hint */
 }
 
 void os_thread_lost_by_fork(void) {

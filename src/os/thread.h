@@ -9,11 +9,21 @@
 #define HAKMEM_OS_THREAD_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
-/* Runs `run` in the thread; false if the system refuses. Not again before `run` is about to return. */
+/* Runs `run` in the thread, which has a table of descriptors of its own; false if the system refuses (that
+ * needs Linux 5.9). Not again before `run` is about to return. */
 bool os_thread_start(void (*run)(void));
+bool os_thread_exists(void);
 /* In a forked child. */
 void os_thread_lost_by_fork(void);
+
+/* A number that changes when the process drops privileges or enters a sandbox, by what its first thread
+ * shows: libc makes all threads that it knows follow, and this one it does not know. */
+uint64_t os_credentials(void);
+
+/* Whether the program has, or once had, more than one thread. */
+bool os_program_has_threads(void);
 
 /* Whether the program's own code has begun; what ran until then was constructors. */
 bool os_main_has_begun(void);

@@ -49,7 +49,10 @@ constexpr const char *kOtherMounts =
 class Cgroup : public testing::Test {
   protected:
     void SetUp() override {
-        std::string name = (std::filesystem::temp_directory_path() / "hakmem-cgroup-XXXXXX").string();
+        // In memory where that can be had: thousands of files are made, which a busy disk takes minutes for.
+        const bool in_memory = access("/dev/shm", W_OK | X_OK) == 0;
+        const std::filesystem::path parent = in_memory ? "/dev/shm" : std::filesystem::temp_directory_path();
+        std::string name = (parent / "hakmem-cgroup-XXXXXX").string();
         ASSERT_NE(mkdtemp(name.data()), nullptr);
         root_ = name;
         cgroup_set_root(root_.c_str());
@@ -574,13 +577,13 @@ TEST_F(Cgroup, AChildReadsWhateverItsParentWasDoing) {
     });
     for (std::size_t i = 0; i < scaled(200) && !HasFailure(); i++) {
         const pid_t child = fork();
-        ASSERT_GE(child, 0);
+        EXPECT_GE(child, 0);
         if (child == 0) {
             cgroup_memory memory{};
             _exit(cgroup_read(&memory) && memory.limit_bytes == kMiB ? 0 : 1);
         }
         int status = -1;
-        ASSERT_EQ(waitpid(child, &status, 0), child);
+        EXPECT_EQ(waitpid(child, &status, 0), child);
         EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
     }
     stop.store(true);

@@ -48,6 +48,9 @@ std::vector<std::string> nonsense_for(const std::string &type) {
     if (type == "size") {
         return {"", "big", "-1", "12Q", "K", "1MM", "1 M", "99999999999999999999", "99999999999G"};
     }
+    if (type == "choice") {
+        return {"", "no such thing", "0", "speed ", "memor", "memoryy"};
+    }
     if (type == "int") {
         return {"", "many", "1x", "0x", "99999999999999999999", "1.5"};
     }
@@ -56,7 +59,7 @@ std::vector<std::string> nonsense_for(const std::string &type) {
 
 TEST(Option, EveryOneDescribesItself) {
     const std::set<std::string> types = {"bool", "size", "int", "string", "choice"};
-    const std::set<std::string> sources = {"default", "hakmem_conf", "environment", "api"};
+    const std::set<std::string> sources = {"default", "profile", "hakmem_conf", "environment", "api"};
     std::set<std::string> names;
     ASSERT_GT(hak_option_count(), 0);
     for (const hak_option_info_t &option : all_options()) {
