@@ -59,7 +59,9 @@ HAK_EXPORT size_t hak_good_size(size_t size);
 /* ---- Size classes -------------------------------------------------------------------------- */
 
 /* Requests up to 1 KiB (tiny) and up to 64 KiB (mid) are rounded up to a size class; larger ones
- * have none. Classes are numbered from 0, tiny first, in the order of their block size. */
+ * have none. Classes are numbered from 0, tiny first, in the order of their block size. A program that
+ * fills slab after slab with mid blocks of one size gets blocks of that size instead of the class's;
+ * hak_good_size and hak_usable_size say what a request really gets. */
 HAK_EXPORT int hak_size_class_count(void);                   /* tiny and mid together */
 HAK_EXPORT int hak_tiny_class_count(void);                   /* the first so many are tiny */
 HAK_EXPORT int hak_size_class_of(size_t size);               /* -1 and EINVAL above the mid lane */
