@@ -19,15 +19,15 @@ CONFIGURE := cmake -G Ninja -S . -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
 # A test that hangs fails after the timeout.
 CTEST := ctest --output-on-failure --timeout 300 --parallel $(shell nproc)
 
-C_FILES = $(shell find src include examples tests -name '*.[ch]' -o -name '*.cpp')
-PYTHON_FOLDERS := python tests
+C_FILES = $(shell find src include examples tests bench -name '*.[ch]' -o -name '*.cpp')
+PYTHON_FOLDERS := python bench tests
 
 # A file that stands for a task done, newer than what the task depends on.
 STAMPS := $(BUILD)/.stamps
 tools_ready = $(STAMPS)/tools-$(1)
 
-.PHONY: build library python run test test-unit test-asan test-tsan test-programs test-cli \
-        setup-programs lint format install clean help
+.PHONY: build library python run bench bench-full bench-programs test test-unit test-asan test-tsan \
+        test-programs test-cli test-bench setup-programs setup-bench lint format install clean help
 
 build: library python ## Build the library, and the hakmem command in .venv (the default)
 
@@ -51,11 +51,30 @@ $(VENV)/.ready: pyproject.toml include/hakmem.h | $(call tools_ready,build)
 	    --config-settings=wheel.cmake=false --editable '.[dev]'
 	@touch $@
 
+# What the benchmarks and their tests import beyond what the command needs.
+$(VENV)/.ready-bench: $(VENV)/.ready
+	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+	    --config-settings=wheel.cmake=false --editable '.[dev,bench]'
+	@touch $@
+
 run: build ## Compare a program on HAKMEM and on libc: the demo, or CMD='program arguments'; RUNS=3
 	@$(HAKMEM) versus --runs $(RUNS) -- $(CMD)
 
-test: test-unit test-asan test-tsan setup-programs ## Run every test
-	@$(VENV)/bin/python -m pytest tests/programs tests/cli
+bench: bench-programs ## Measure HAKMEM and its peers: docs/benchmarks (12 minutes); ARGS='--only larson*'
+bench-full: bench-programs ## The same with long runs (hours)
+bench-full: ARGS += --full
+bench bench-full:
+	@for setup in 'tools/setup.sh bench' bench/programs/setup.sh; do \
+	    $$setup || echo "make: what needs these is left out" >&2; done
+	@$(VENV)/bin/python -m bench.peers
+	@$(VENV)/bin/python -m bench run $(ARGS)
+
+bench-programs: build $(VENV)/.ready-bench
+	@$(CONFIGURE) -B $(BUILD) -DHAKMEM_BUILD_BENCH=ON >/dev/null
+	@cmake --build $(BUILD)
+
+test: test-unit test-asan test-tsan setup-programs setup-bench ## Run every test
+	@$(VENV)/bin/python -m pytest tests/programs tests/cli tests/bench
 
 test-unit: build $(call tools_ready,test) ## Unit tests
 	@$(CONFIGURE) -B $(BUILD) -DHAKMEM_BUILD_TESTS=ON >/dev/null
@@ -78,17 +97,23 @@ setup-programs: build
 test-programs: setup-programs ## Real programs on the preloaded library
 	@$(VENV)/bin/python -m pytest tests/programs
 
-test-cli: build ## The hakmem command and the make targets
+test-cli: build $(VENV)/.ready-bench ## The hakmem command and the make targets
 	@$(VENV)/bin/python -m pytest tests/cli
 
-lint: build $(call tools_ready,lint) ## Check format, and what static analysis finds
+setup-bench: bench-programs $(call tools_ready,bench)
+	@bench/programs/setup.sh
+
+test-bench: setup-bench ## The workloads, the peers and the harness of the benchmarks
+	@$(VENV)/bin/python -m pytest tests/bench
+
+lint: build $(VENV)/.ready-bench $(call tools_ready,lint) ## Check format, and what static analysis finds
 	@clang-format --dry-run --Werror $(C_FILES)
 	@find src -name '*.c' -print0 | sort -z | \
 	    xargs -0 -n 1 -P $(shell nproc) clang-tidy --quiet -p $(BUILD) 2>&1 | \
 	    sed -E '/^[0-9]+ warnings? generated\.$$/d' # they are of the system's headers, and not shown
 	@$(VENV)/bin/ruff check $(PYTHON_FOLDERS)
 	@$(VENV)/bin/ruff format --check $(PYTHON_FOLDERS)
-	@$(VENV)/bin/mypy python/hakmem tests
+	@$(VENV)/bin/mypy python/hakmem bench tests
 
 format: build $(call tools_ready,lint) ## Put all files into the house format
 	@clang-format -i $(C_FILES)
@@ -100,7 +125,7 @@ install: library ## Install the library and its header under PREFIX=/usr/local
 
 clean: ## Remove all that was built, .venv included
 	rm -rf build build-asan build-tsan $(VENV) .pytest_cache .mypy_cache .ruff_cache
-	find python tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find python bench tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## Print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

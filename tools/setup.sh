@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes sure that the tools a task needs are there: as root on a Debian-like system it installs what is
 # missing, elsewhere it says exactly what to install.
-#   tools/setup.sh [build] [test] [lint]      (build when nothing is named)
+#   tools/setup.sh [build] [test] [lint] [bench]      (build when nothing is named)
 set -euo pipefail
 
 tasks=("$@")
@@ -70,14 +70,19 @@ check_lint() {
     have clang-tidy || lack "no clang-tidy" clang-tidy
 }
 
+# What counts instructions; bench/programs/setup.sh installs the real programs.
+check_bench() {
+    have valgrind || lack "no valgrind" valgrind
+}
+
 check_all() {
     missing=() packages=()
     local task
     for task in "${tasks[@]}"; do
         case $task in
-            build | test | lint) "check_$task" ;;
+            build | test | lint | bench) "check_$task" ;;
             *)
-                echo "setup.sh: no task named '$task' (there are: build test lint)" >&2
+                echo "setup.sh: no task named '$task' (there are: build test lint bench)" >&2
                 exit 2
                 ;;
         esac

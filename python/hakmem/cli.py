@@ -12,8 +12,18 @@ from typing import NoReturn, TextIO
 import click
 
 from hakmem import __version__, preload
+from hakmem.allocators import find
+from hakmem.compare import choose, survey
+from hakmem.compare_report import (
+    allocator_entry,
+    allocators_table,
+    missing_entry,
+    print_survey,
+    survey_document,
+)
 from hakmem.errors import EXIT_NOT_FOUND, HakmemError
 from hakmem.library import Library, find_library
+from hakmem.memory_plot import draw, require_drawable
 from hakmem.program import cannot_execute, require_preloadable, resolve
 from hakmem.report import console, options_table, print_comparison
 from hakmem.versus import compare
@@ -26,6 +36,8 @@ Examples:
   hakmem run ./server --port 80            run a program on HAKMEM
   hakmem run --stats -- python3 app.py     ... with a summary on stderr when it ends
   hakmem versus --runs 5 ./server --bench  compare it with libc's malloc
+  hakmem compare --plot rss.png ./job      ... with every allocator on this machine
+  hakmem allocators                        which those are
   hakmem options                           every option, its value and where that comes from
   HAKMEM_STATS=1 hakmem run ls             options are environment variables
 """
@@ -140,10 +152,109 @@ def options(as_json: bool) -> None:
     console().print(options_table(found))
 
 
-def _program_and_library(command: tuple[str, ...]) -> tuple[Path, Path]:
+@cli.command("compare", context_settings=_PROGRAM_COMMAND)
+@click.option(
+    "--allocators",
+    "names",
+    metavar="A,B,C",
+    help="Only these, by their names in 'hakmem allocators'. Default: all that work here.",
+)
+@click.option(
+    "--runs", type=click.IntRange(1, 1000), default=3, show_default=True, help="Runs on each allocator."
+)
+@click.option(
+    "--polling",
+    is_flag=True,
+    help="Do not trace the program: for programs that use ptrace. RSS at exit is then approximate (~).",
+)
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Draw RSS over time into this file (.png, .svg, .pdf), from one more run on each.",
+)
+@click.option("--json", "as_json", is_flag=True, help="As a JSON object; the program writes to stderr then.")
+@click.option(
+    "--report",
+    type=click.File("w"),
+    help="Write the comparison to this file instead of standard output.",
+)
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def compare_command(
+    *,
+    names: str | None,
+    runs: int,
+    polling: bool,
+    plot: Path | None,
+    as_json: bool,
+    report: TextIO | None,
+    command: tuple[str, ...],
+) -> NoReturn:
+    """Run COMMAND in turn on every allocator of this machine, and compare what it took.
 
+    A first run, on the system's malloc (or the first of --allocators), reads and writes as if alone and
+    is not counted; the output of the others is dropped. Then come rounds in which every allocator has
+    one run, in changing order. Every run gets the same standard input, except from a terminal.
+
+    The exit status is 0 if all runs ended with 0, else that of the first that did not.
+    """
+    if plot:
+        require_drawable(plot)
     if not command:
-        raise HakmemError("no command given: name the program to run, with its arguments", EXIT_NOT_FOUND)
+        raise _no_command()
+    program = resolve(command[0])
+    allocators, missing = choose(_split(names))
+    for library in filter(None, (allocator.library for allocator in allocators)):
+        require_preloadable(program, library, what="an allocator")
+    output = report or sys.stdout
+    # Who reads the JSON from standard output wants nothing else there.
+    shown_output = 2 if as_json and not report else 1
+    result = survey(
+        program,
+        command,
+        allocators,
+        missing,
+        runs,
+        polling=polling,
+        curves=plot is not None,
+        shown_output=shown_output,
+    )
+    if as_json:
+        json.dump(survey_document(command, result), output, indent=2)
+        output.write("\n")
+    else:
+        print_survey(console(output), shlex.join(command), result)
+    if plot:
+        draw(plot, shlex.join(command), result.curves())
+    sys.exit(result.exit_status())
+
+
+@cli.command()
+@click.option("--json", "as_json", is_flag=True, help="As a JSON object.")
+def allocators(as_json: bool) -> None:
+    """List the allocators that `hakmem compare` can use here, and why the others cannot be used."""
+    found, missing = find()
+    if as_json:
+        document = {
+            "allocators": [allocator_entry(allocator) for allocator in found],
+            "missing": [missing_entry(entry) for entry in missing],
+        }
+        click.echo(json.dumps(document, indent=2))
+        return
+
+    console().print(allocators_table(found, missing))
+
+
+def _split(names: str | None) -> list[str] | None:
+    return None if names is None else [name.strip() for name in names.split(",")]
+
+
+def _no_command() -> HakmemError:
+    return HakmemError("no command given: name the program to run, with its arguments", EXIT_NOT_FOUND)
+
+
+def _program_and_library(command: tuple[str, ...]) -> tuple[Path, Path]:
+    if not command:
+        raise _no_command()
     library = find_library()
     program = resolve(command[0])
     require_preloadable(program, library)

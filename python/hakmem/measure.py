@@ -32,8 +32,11 @@ class Measurement:
     end_rss_exact: bool
     minor_faults: int
     major_faults: int
+    voluntary_switches: int
+    involuntary_switches: int
     interrupted: bool  # the user asked to stop
     mapped: bool | None  # whether the file looked for was mapped at the end; None if not known
+    timed_out: bool = False  # it was killed because its time was over
 
 
 @dataclass(frozen=True)
@@ -45,15 +48,38 @@ class Streams:
     stderr: int = 2
 
 
+@dataclass(frozen=True)
+class _Counts:
+    """What the kernel had counted of the process before it became the program."""
+
+    minor_faults: int = 0
+    major_faults: int = 0
+    voluntary_switches: int = 0
+    involuntary_switches: int = 0
+
+    @classmethod
+    def of_process(cls, pid: int) -> "_Counts":
+        # The name, in parentheses, may hold spaces; minor faults are the 10th field, major ones the 12th.
+        numbers = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        status = _fields(Path(f"/proc/{pid}/status").read_text())
+        return cls(
+            minor_faults=int(numbers[7]),
+            major_faults=int(numbers[9]),
+            voluntary_switches=int(status["voluntary_ctxt_switches"]),
+            involuntary_switches=int(status["nonvoluntary_ctxt_switches"]),
+        )
+
+
 @dataclass
 class _Observed:
     """What was seen of the process itself while it ran."""
 
+    on_exec: Callable[[int], None]
     started: float = 0.0
     peak_rss: int = 0
     end_rss: int = 0
     exited: float | None = None
-    faults_before: tuple[int, int] | None = None
+    before_exec: "_Counts | None" = None
     mapped: bool | None = None
 
     def look(self, pid: int) -> None:
@@ -61,14 +87,15 @@ class _Observed:
             text = Path(f"/proc/{pid}/status").read_text()
         except OSError:
             return
-        fields = dict(line.split(":", 1) for line in text.splitlines())
+        fields = _fields(text)
         if "VmRSS" in fields:  # a process that has let go of its memory has none
             self.end_rss = _kilobytes(fields["VmRSS"])
             self.peak_rss = max(self.peak_rss, _kilobytes(fields["VmHWM"]))
 
     def start(self, pid: int) -> None:
-        if self.faults_before is None:
-            self.faults_before = _faults(pid)
+        if self.before_exec is None:
+            self.before_exec = _Counts.of_process(pid)
+            self.on_exec(pid)
             self.started = time.monotonic()
 
 
@@ -80,9 +107,13 @@ def run_measured(
     *,
     polling: bool = False,
     look_for: Path | None = None,
+    timeout_seconds: float | None = None,
     on_start: Callable[[], None] = lambda: None,
+    on_exec: Callable[[int], None] = lambda pid: None,
 ) -> Measurement:
-    """Runs `program` to its end; `on_start` is called once it has been forked.
+    """Runs `program` to its end; `on_start` is called once it has been forked, `on_exec` once it runs.
+
+    With `timeout_seconds`, it is killed when it has run for so long; only the main thread may ask for that.
 
     With `polling`, or where the system refuses tracing, the memory at the end is the last seen.
     """
@@ -90,8 +121,9 @@ def run_measured(
         child = _Child(program, arguments, environment, streams or Streams(), guard)
         guard.pid = child.pid
         traced = not polling and trace.seize(child.pid)
+        guard.kill_after(timeout_seconds)
         on_start()
-        observed = _Observed()
+        observed = _Observed(on_exec)
         if traced:
             guard.ignore_terminal_stop()
             child.go()
@@ -104,7 +136,7 @@ def run_measured(
             observed.start(child.pid)
             status, usage = _wait_polling(child.pid, observed)
             ended = time.monotonic()
-    minor_before, major_before = observed.faults_before or (0, 0)
+    before = observed.before_exec or _Counts()
     return Measurement(
         pid=child.pid,
         status=status,
@@ -113,10 +145,13 @@ def run_measured(
         peak_rss=_peak(observed, usage),
         end_rss=observed.end_rss,
         end_rss_exact=_is_exact(observed, ended),
-        minor_faults=max(0, usage.ru_minflt - minor_before),
-        major_faults=max(0, usage.ru_majflt - major_before),
+        minor_faults=max(0, usage.ru_minflt - before.minor_faults),
+        major_faults=max(0, usage.ru_majflt - before.major_faults),
+        voluntary_switches=max(0, usage.ru_nvcsw - before.voluntary_switches),
+        involuntary_switches=max(0, usage.ru_nivcsw - before.involuntary_switches),
         interrupted=guard.interrupted,
         mapped=observed.mapped,
+        timed_out=guard.timed_out,
     )
 
 
@@ -169,6 +204,7 @@ class _SignalGuard:
 
     pid: int = 0
     interrupted: bool = False
+    timed_out: bool = False
     _saved: dict[int, object] = field(default_factory=dict)
 
     def __enter__(self) -> "_SignalGuard":
@@ -178,12 +214,19 @@ class _SignalGuard:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if signal.SIGALRM in self._saved:
+            signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in self._saved.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
 
     def ignore_terminal_stop(self) -> None:
         # A tracer that stopped before it has let its tracee have the same signal would leave it stuck.
         self._saved[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
+
+    def kill_after(self, seconds: float | None) -> None:
+        if seconds is not None:
+            self._saved[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._on_timeout)
+            signal.setitimer(signal.ITIMER_REAL, seconds)
 
     def restore(self) -> None:
         """In the child: the dispositions that a program expects to start with."""
@@ -196,6 +239,11 @@ class _SignalGuard:
         if number in (signal.SIGTERM, signal.SIGHUP) and self.pid:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
+
+    def _on_timeout(self, *_: object) -> None:
+        self.timed_out = True
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
 
 
 def _wait_traced(pid: int, observed: _Observed, look_for: Path | None) -> tuple[int, resource.struct_rusage]:
@@ -239,17 +287,16 @@ def _is_exact(observed: _Observed, ended: float) -> bool:
     return ended - observed.exited < limit
 
 
-def _faults(pid: int) -> tuple[int, int]:
-    # The name, in parentheses, may hold spaces; minor faults are the 10th field, major ones the 12th.
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return int(fields[7]), int(fields[9])
-
-
 def _is_mapped(pid: int, file: Path) -> bool | None:
     try:
         return str(file) in Path(f"/proc/{pid}/maps").read_text()
     except OSError:
         return None
+
+
+def _fields(status: str) -> dict[str, str]:
+    """Of /proc/PID/status."""
+    return dict(line.split(":", 1) for line in status.splitlines())
 
 
 def _kilobytes(text: str) -> int:

@@ -39,7 +39,7 @@ def resolve(command: str) -> Path:
     raise HakmemError(f"cannot run '{command}': {where}", EXIT_NOT_FOUND)
 
 
-def require_preloadable(program: Path, library: Path) -> None:
+def require_preloadable(program: Path, library: Path, what: str = "HAKMEM") -> None:
     """Raises if the dynamic linker would not, or not be asked to, load `library` into `program`."""
     path = program
     for _ in range(_MAX_INTERPRETERS):
@@ -50,7 +50,7 @@ def require_preloadable(program: Path, library: Path) -> None:
     problem = _privilege_problem(path) or _format_problem(path, library)
     if problem:
         shown = f"'{program}'" if path == program else f"'{program}' (through '{path}')"
-        raise HakmemError(f"cannot preload HAKMEM into {shown}: {problem}", EXIT_NOT_EXECUTABLE)
+        raise HakmemError(f"cannot preload {what} into {shown}: {problem}", EXIT_NOT_EXECUTABLE)
 
 
 def _interpreter_of_script(path: Path) -> Path | None:

@@ -1,7 +1,6 @@
 """What the commands print: tables and sentences made of the figures."""
 
 import os
-import signal
 import statistics
 from collections.abc import Callable
 from typing import TextIO
@@ -11,9 +10,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from hakmem.ending import ending
 from hakmem.library import Option
 from hakmem.measure import Measurement
-from hakmem.versus import HAKMEM_SIDE, LIBC_SIDE, Comparison, Round
+from hakmem.rounds import Round
+from hakmem.versus import HAKMEM_SIDE, LIBC_SIDE, Comparison
 
 _PLAIN_WIDTH = 160  # where there is no terminal to fit in
 _NOTABLE = 0.03
@@ -83,11 +84,11 @@ def _comparison_table(ours: list[Measurement], theirs: list[Measurement]) -> Tab
         left, right = (statistics.median(map(figure, side)) for side in (ours, theirs))
         rough = name == "RSS at the end" and not all(entry.end_rss_exact for entry in (*ours, *theirs))
         mark = "~" if rough else ""
-        table.add_row(name, mark + formatted(left), mark + formatted(right), _ratio(left, right))
+        table.add_row(name, mark + formatted(left), mark + formatted(right), figure_ratio(left, right))
     return table
 
 
-def _ratio(ours: float, theirs: float) -> Text:
+def figure_ratio(ours: float, theirs: float) -> Text:
     if theirs == 0:
         return Text("1.00" if ours == 0 else "-")
     ratio = ours / theirs
@@ -99,7 +100,7 @@ def _print_statuses(to: Console, comparison: Comparison) -> None:
     if comparison.consistent():
         status = comparison.rounds[0].measurement.status
         if status:
-            to.print(f"The program {_ending(status)} in every round.")
+            to.print(f"The program {ending(status)} in every round.")
         return
     to.print(Text("The program did not end alike in all rounds:", style="bold red"))
     groups: dict[tuple[str, int], list[Round]] = {}
@@ -107,18 +108,7 @@ def _print_statuses(to: Console, comparison: Comparison) -> None:
         groups.setdefault((entry.side, entry.measurement.status), []).append(entry)
     for (side, status), entries in groups.items():
         numbers = ", ".join(str(entry.number) for entry in entries)
-        to.print(f"  {side}: {_ending(status)} in round{'s' if len(entries) > 1 else ''} {numbers}")
+        to.print(f"  {side}: {ending(status)} in round{'s' if len(entries) > 1 else ''} {numbers}")
         said = next((entry.stderr_end for entry in entries if status and entry.stderr_end), "")
         if said:
             to.print(Text(f"    it said: {said}"), soft_wrap=True)
-
-
-def _ending(status: int) -> str:
-    code = os.waitstatus_to_exitcode(status)
-    if code >= 0:
-        return f"ended with exit status {code}"
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:
-        name = f"signal {-code}"
-    return f"was killed by {name}"

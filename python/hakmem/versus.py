@@ -2,29 +2,20 @@
 
 import os
 import signal
-import sys
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from hakmem import preload
+from hakmem.ending import shell_status
 from hakmem.errors import EXIT_NOT_EXECUTABLE, HakmemError
-from hakmem.measure import Measurement, Streams, run_measured
+from hakmem.measure import run_measured
 from hakmem.replay import Input
+from hakmem.rounds import Round, run_round, say_progress
 
 HAKMEM_SIDE = "HAKMEM"
 LIBC_SIDE = "libc"
-_STDERR_LINES_KEPT = 5
-
-
-@dataclass(frozen=True)
-class Round:
-    number: int
-    side: str
-    measurement: Measurement
-    stderr_end: str  # of rounds whose output is not shown
 
 
 @dataclass
@@ -43,11 +34,6 @@ class Comparison:
         """The first round's, or the first failure if a later round failed."""
         codes = [shell_status(entry.measurement.status) for entry in self.rounds]
         return next((code for code in codes if code), 0)
-
-
-def shell_status(status: int) -> int:
-    code = os.waitstatus_to_exitcode(status)
-    return code if code >= 0 else 128 - code
 
 
 def compare(
@@ -71,12 +57,12 @@ def compare(
                     "HAKMEM_STATS_FILE": str(Path(folder, "%p")),
                 }
             if number > 1:
-                _say_progress(number, 2 * runs, side)
-            measurement, stderr_end = _run_round(
+                say_progress(number, 2 * runs, side)
+            measurement, stderr_end = run_round(
                 number == 1,
                 stdin,
                 partial(run_measured, program, arguments, environment, polling=polling),
-                library,
+                library if number == 1 else None,
             )
             result.rounds.append(Round(number, side, measurement, stderr_end))
             # A reader that left the first round's output wants no more of them.
@@ -94,28 +80,3 @@ def compare(
             if own.is_file():
                 result.summary = own.read_text(errors="replace")
     return result
-
-
-def _run_round(
-    first: bool, stdin: Input, run: Callable[..., Measurement], library: Path
-) -> tuple[Measurement, str]:
-    """The round's figures, and the end of what it wrote to stderr if that was not shown."""
-    with (
-        stdin.for_round(first=first) as feed,
-        Path(os.devnull).open("wb") as nothing,
-        tempfile.TemporaryFile() as errors,
-    ):
-        if first:
-            streams = Streams(stdin=feed.descriptor)
-        else:
-            streams = Streams(feed.descriptor, nothing.fileno(), errors.fileno())
-        look_for = library.resolve() if first else None
-        measurement = run(streams=streams, look_for=look_for, on_start=feed.begin)
-        errors.seek(0)
-        lines = errors.read().decode(errors="replace").splitlines()
-    return measurement, "\n".join(lines[-_STDERR_LINES_KEPT:])
-
-
-def _say_progress(number: int, total: int, side: str) -> None:
-    if os.isatty(2):
-        print(f"hakmem: round {number} of {total}, {side} …", file=sys.stderr)

@@ -1,0 +1,121 @@
+"""Memory beyond the data, what is kept after everything was freed, and how fragmentation grows."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from bench import memory_model, phases
+from bench.page.markdown import NONE, bold, digits, heading, paragraph, percent, size, table
+from bench.view import View
+
+_Form = Callable[[float], str]  # how a figure is written
+_MOMENTS = {
+    "freed": "at once",
+    "flushed": "after malloc_trim, where it is called",
+    "idle": "after 2 s without a call",
+}
+
+
+def lines(view: View) -> list[str]:
+    body = [*_overheads(view), *_models(view), *_kept(view), *_fragmentation(view)]
+    return [*heading(2, "Memory"), *body] if body else []
+
+
+def _overheads(view: View) -> list[str]:
+    found = memory_model.usages(view)
+    if not found:
+        return []
+    rows = [
+        _row(view, name, {key: usage.overhead for key, usage in by_allocator.items()}, percent)
+        for name, by_allocator in found.items()
+    ]
+    return [
+        *heading(3, "Resident memory over the data"),
+        *paragraph(
+            "Blocks of one size, every byte of them in use. All that the process has resident counts, less",
+            "the data and less what the same program takes with no block on the system's malloc",
+            f"({size(memory_model.bare_bytes(view) or 0)}). 0 % would be blocks that cost only their bytes.",
+        ),
+        *table(_columns(view, "blocks"), rows),
+    ]
+
+
+def _models(view: View) -> list[str]:
+    found = memory_model.models(view)
+    if not found:
+        return []
+    rows = []
+    for block_bytes, by_allocator in found.items():
+        fixed = {name: model.fixed_bytes for name, model in by_allocator.items()}
+        each = {name: model.per_block_bytes for name, model in by_allocator.items()}
+        rows.append(_row(view, f"F, blocks of {block_bytes:.0f} B", fixed, size))
+        rows.append(_row(view, f"V, blocks of {block_bytes:.0f} B", each, lambda value: f"{value:.3f} B"))
+    return [
+        *heading(3, "The cost of a block"),
+        *paragraph(
+            "The line through the figures above, from a million blocks on: RSS = data + F + V·N. F is what",
+            "the allocator takes once, V what it takes for each of N blocks.",
+        ),
+        *table(_columns(view, "cost"), rows),
+    ]
+
+
+def _kept(view: View) -> list[str]:
+    rows = []
+    for workload in phases.battles(view):
+        for moment, words in _MOMENTS.items():
+            kept = {
+                name: value
+                for name in view.names
+                if (value := phases.over_start(workload, name, moment)) is not None
+            }
+            if kept:
+                rows.append(_row(view, f"{workload.name}, {words}", kept, size))
+    if not rows:
+        return []
+    return [
+        *heading(3, "What is kept when all is freed"),
+        *paragraph("Resident over what it was before the first block was allocated."),
+        *table(_columns(view, "workload"), rows),
+    ]
+
+
+def _fragmentation(view: View) -> list[str]:
+    result = []
+    for workload in phases.fragmentation(view):
+        by_phase: dict[str, dict[str, float]] = {}
+        for name in view.names:
+            for phase in phases.phases(workload, name):
+                by_phase.setdefault(phase.name, {})[name] = phase.ratio
+        rows = [_row(view, phase, ratios, digits) for phase, ratios in by_phase.items()]
+        result += [
+            *paragraph(f"{bold(workload.name)}: {workload.stands_for}"),
+            *table(_columns(view, "at the end of"), rows),
+        ]
+    if not result:
+        return []
+    return [
+        *heading(3, "Resident memory over live bytes as the mix of sizes changes"),
+        *paragraph(
+            "1.00 would be no memory but what the program holds. The lowest of each phase is in bold."
+        ),
+        *result,
+    ]
+
+
+def _columns(view: View, first: str) -> list[str]:
+    return [first, *(view.title(name) for name in view.names)]
+
+
+def _row(view: View, title: str, values: Mapping[str, float], form: _Form) -> list[str]:
+    least = min(values.values(), default=None)
+    return [title, *_cells(view.names, values, least, form)]
+
+
+def _cells(
+    names: Iterable[str], values: Mapping[str, float], least: float | None, form: _Form
+) -> Iterable[str]:
+    for name in names:
+        if name not in values:
+            yield NONE
+        else:
+            text = form(values[name])
+            yield bold(text) if values[name] == least else text

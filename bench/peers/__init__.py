@@ -1,0 +1,1 @@
+"""The allocators that HAKMEM is measured against: built from package registries, verified, and cached."""

@@ -1,0 +1,138 @@
+"""Results as questions: who is best where, by how much, and how sure is that.
+
+The subject is the allocator that the page is about, the reference the one that it is set beside. Both are
+only names here: exchange them in the results, and every figure goes with its name.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from hakmem.allocators import HAKMEM, SYSTEM
+
+from bench.estimate import Estimate, Ratio, best, fastest_quarter, geometric_mean, median, ratio
+from bench.results import Results, Run, WorkloadResult
+
+REFERENCE = "mimalloc3"
+
+# Closer than this is even: no user would notice.
+EVEN = 0.02
+# unclear: further apart, but not further than chance may do.
+WORDS = ("wins", "even", "unclear", "loses")
+
+
+@dataclass(frozen=True)
+class Measure:
+    name: str
+    of: Callable[[Run], float]
+    estimate: Estimate  # what many runs come to
+    kinds: tuple[str, ...]  # of the workloads for which it is compared
+
+
+TIME = Measure("time", lambda run: run.time, fastest_quarter, ("time", "program"))
+RSS = Measure("peak RSS", lambda run: run.peak_rss_bytes, median, ("time", "memory", "program"))
+MEASURES = (TIME, RSS)
+# Disturbances and bad luck included.
+MEDIAN_TIME = Measure("median time", TIME.of, median, TIME.kinds)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One workload, by one measure: the subject beside one other."""
+
+    workload: WorkloadResult
+    other: str
+    ratio: Ratio
+
+    @property
+    def word(self) -> str:
+        """One of WORDS."""
+        if abs(self.ratio.value - 1) <= EVEN:
+            return "even"
+        if self.ratio.low <= 1 <= self.ratio.high:
+            return "unclear"
+        return "wins" if self.ratio.value < 1 else "loses"
+
+
+class View:
+    def __init__(self, results: Results, subject: str = HAKMEM, reference: str = REFERENCE) -> None:
+        self.results = results
+        self.subject = subject
+        self.reference = reference
+        self.system = SYSTEM
+        self._ratios: dict[tuple[str, str, str, str], Ratio | None] = {}
+
+    @cached_property
+    def names(self) -> list[str]:
+        return self.results.names()
+
+    @cached_property
+    def peers(self) -> list[str]:
+        return [name for name in self.names if name != self.subject]
+
+    def title(self, name: str) -> str:
+        return self.results.title(name)
+
+    @property
+    def short(self) -> str:
+        """The subject's title without its version, for sentences."""
+        return self.title(self.subject).partition(" ")[0]
+
+    def workloads(self, measure: Measure) -> list[WorkloadResult]:
+        return [workload for workload in self.results.workloads if workload.kind in measure.kinds]
+
+    def value(self, workload: WorkloadResult, allocator: str, measure: Measure) -> float | None:
+        """What the allocator's runs come to."""
+        values = self.values(workload, allocator, measure)
+        return measure.estimate(values) if values else None
+
+    def values(self, workload: WorkloadResult, allocator: str, measure: Measure) -> list[float]:
+        return [measure.of(run) for run in workload.good(allocator)]
+
+    def ratio(self, workload: WorkloadResult, left: str, right: str, measure: Measure) -> Ratio | None:
+        """Over the rounds in which both went well."""
+        key = (workload.name, left, right, measure.name)
+        if key not in self._ratios:
+            rights = {run.round: measure.of(run) for run in workload.good(right)}
+            pairs = [
+                (measure.of(run), rights[run.round]) for run in workload.good(left) if run.round in rights
+            ]
+            self._ratios[key] = ratio(pairs, measure.estimate)
+        return self._ratios[key]
+
+    def best_peer(self, workload: WorkloadResult, measure: Measure) -> str | None:
+        return best(self.peers, lambda name: self.value(workload, name, measure))
+
+    def verdict(self, workload: WorkloadResult, other: str | None, measure: Measure) -> Verdict | None:
+        if other is None or (found := self.ratio(workload, self.subject, other, measure)) is None:
+            return None
+        return Verdict(workload, other, found)
+
+    def against_best(self, workload: WorkloadResult, measure: Measure) -> Verdict | None:
+        return self.verdict(workload, self.best_peer(workload, measure), measure)
+
+    def verdicts_against_best(self, measure: Measure) -> list[Verdict]:
+        found = (self.against_best(workload, measure) for workload in self.workloads(measure))
+        return [verdict for verdict in found if verdict]
+
+    def verdicts_against(self, other: str, measure: Measure) -> list[Verdict]:
+        found = (self.verdict(workload, other, measure) for workload in self.workloads(measure))
+        return [verdict for verdict in found if verdict]
+
+    def over_best(self, allocator: str, measure: Measure) -> float | None:
+        """The geometric mean of what it takes over what the best of all takes, each workload's own best."""
+        ratios = []
+        for workload in self.workloads(measure):
+            winner = best(self.names, lambda name, of=workload: self.value(of, name, measure))  # type: ignore[misc]
+            own = winner and self.ratio(workload, allocator, winner, measure)
+            if own:
+                ratios.append(own.value)
+        return geometric_mean(ratios)
+
+    def failed(self, allocator: str) -> list[WorkloadResult]:
+        """Where it failed at least once."""
+        return [workload for workload in self.results.workloads if workload.failures(allocator)]
+
+
+def mean(verdicts: list[Verdict]) -> float | None:
+    return geometric_mean(verdict.ratio.value for verdict in verdicts)

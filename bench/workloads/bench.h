@@ -1,0 +1,93 @@
+/* What the workload programs share: arguments, blocks whose contents can be verified, random numbers, timed
+ * threads, tables outside the heap, and the JSON line.
+ *
+ * A program declares a `struct bench_workload`, calls bench_start() first, puts its work between
+ * bench_begin() and bench_end(), and bench_report() last. Nothing here uses the heap between begin and end,
+ * apart from bench_malloc(), bench_realloc() and bench_free(), which are calls of malloc, realloc and free.
+ */
+#ifndef HAKMEM_BENCH_H
+#define HAKMEM_BENCH_H
+
+#include "arguments.h"
+#include "blocks.h"
+
+#include <pthread.h>
+
+#define BENCH_MOST_THREADS 1024
+
+/* Destructive interference: two cache lines, since processors fetch them in pairs. */
+#define BENCH_LINE 128
+
+/* ---- The result ---- */
+
+struct bench_figure {
+    const char *name; /* with its unit, as in "live_bytes" */
+    double value;
+};
+
+/* Prints the JSON line. `seconds` is what was measured, without start-up and warm-up. */
+void bench_report(uint64_t operations, double seconds, const struct bench_figure *figures, size_t count);
+
+/* Seconds of the monotonic clock. */
+double bench_now(void);
+
+/* ---- Random numbers: small, fast, the same everywhere for the same seed ---- */
+
+struct bench_random {
+    uint64_t state;
+};
+
+/* A stream of its own for each `stream`, from --seed. */
+struct bench_random bench_random_stream(uint64_t stream);
+
+static inline uint64_t bench_random_next(struct bench_random *random) {
+    uint64_t word = random->state += 0x9e3779b97f4a7c15u;
+    word = (word ^ (word >> 30)) * 0xbf58476d1ce4e5b9u;
+    word = (word ^ (word >> 27)) * 0x94d049bb133111ebu;
+    return word ^ (word >> 31);
+}
+
+/* Evenly from 0 to bound - 1; `bound` is at most 2^32. */
+static inline size_t bench_random_below(struct bench_random *random, size_t bound) {
+    return (size_t)(((bench_random_next(random) >> 32) * bound) >> 32);
+}
+
+/* Evenly from `least` to `most`. */
+static inline size_t bench_random_between(struct bench_random *random, size_t least, size_t most) {
+    return least + bench_random_below(random, most - least + 1);
+}
+
+/* ---- Threads that start together, and the time that they take ---- */
+
+struct bench_worker {
+    _Alignas(BENCH_LINE) unsigned index; /* from 0 */
+    struct bench_random random;          /* its own stream */
+    struct bench_team *team;
+    pthread_t thread;
+    double begun;
+    double ended;
+};
+
+typedef void bench_work(struct bench_worker *worker, void *context);
+
+/* Runs `work` in `threads` threads, in the calling one if it is only one. Each must call bench_begin() and
+ * bench_end() once. Returns the seconds from the first that began to the last that ended. One call at a time.
+ */
+double bench_run(unsigned threads, bench_work *work, void *context);
+
+/* Waits until all are here, then starts the clock. What went before is warm-up. */
+void bench_begin(struct bench_worker *worker);
+
+/* Stops the clock. What comes after is tidying up. */
+void bench_end(struct bench_worker *worker);
+
+/* A thread that the workload itself starts and joins. */
+pthread_t bench_thread_start(void *(*function)(void *), void *argument);
+void bench_thread_join(pthread_t thread);
+
+/* ---- Tables outside the heap ---- */
+
+/* Zeroed, resident, aligned to a page; never freed. */
+void *bench_table(size_t count, size_t size);
+
+#endif

@@ -1,0 +1,156 @@
+"""Runs a program in turn under several allocators, all treated alike, and gathers what each run took."""
+
+import os
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from hakmem.allocators import SYSTEM, Allocator, Missing, environment_for, find
+from hakmem.ending import shell_status
+from hakmem.errors import EXIT_NOT_EXECUTABLE, HakmemError
+from hakmem.measure import Measurement, run_measured
+from hakmem.memory_curve import Curve, Sampler
+from hakmem.replay import Input
+from hakmem.rounds import Round, run_round, say_progress
+
+
+@dataclass
+class Side:
+    allocator: Allocator
+    runs: list[Round] = field(default_factory=list)
+    watched: Round | None = None  # a run of its own, whose figures do not count
+    curve: Curve | None = None  # the memory that it held over time
+
+    def succeeded(self) -> list[Measurement]:
+        return [run.measurement for run in self.runs if run.measurement.status == 0]
+
+
+@dataclass
+class Survey:
+    """What came of all runs; the first one was on the reference, showed its output, and counts only here."""
+
+    sides: list[Side]
+    reference: Side  # what the others are set in relation to
+    missing: list[Missing]
+    shown: Round | None = None
+    interrupted: bool = False
+
+    def all_runs(self) -> list[Round]:
+        runs = [run for side in self.sides for run in (*side.runs, side.watched) if run]
+        return ([self.shown] if self.shown else []) + sorted(runs, key=lambda run: run.number)
+
+    def common_status(self) -> int | None:
+        """The status that all runs ended with, None if they did not end alike."""
+        statuses = {run.measurement.status for run in self.all_runs()}
+        return statuses.pop() if len(statuses) == 1 else None
+
+    def figures_of(self, side: Side) -> list[Measurement]:
+        """The runs whose figures count: all if all ended alike, else those that succeeded."""
+        if self.common_status() is not None:
+            return [run.measurement for run in side.runs]
+        return side.succeeded()
+
+    def curves(self) -> dict[str, Curve]:
+        """By the allocators' titles."""
+        return {side.allocator.title: side.curve for side in self.sides if side.curve}
+
+    def exit_status(self) -> int:
+        """That of the first run that failed."""
+        codes = [shell_status(run.measurement.status) for run in self.all_runs()]
+        return next((code for code in codes if code), 0)
+
+
+def choose(names: Sequence[str] | None) -> tuple[list[Allocator], list[Missing]]:
+    """The allocators to compare: all that work here, or exactly those of `names`."""
+    found, missing = find(names)
+    if names is not None and missing:
+        first = missing[0]
+        raise HakmemError(f"'{first.name}' cannot be used here: {first.reason} (see 'hakmem allocators')")
+    if not found:
+        raise HakmemError("no allocator can be used here: 'hakmem allocators' says why")
+    if names is None:
+        return found, missing
+    return sorted(found, key=lambda allocator: names.index(allocator.name)), missing
+
+
+def survey(
+    program: Path,
+    arguments: tuple[str, ...],
+    allocators: Sequence[Allocator],
+    missing: list[Missing],
+    runs: int,
+    *,
+    polling: bool = False,
+    curves: bool = False,
+    shown_output: int = 1,
+) -> Survey:
+    """Runs the program once to show its output, then in `runs` rounds, each with all allocators.
+
+    With `curves`, one more round at the end watches the memory of the program: watching costs time.
+    """
+    sides = [Side(allocator) for allocator in allocators]
+    reference = next((side for side in sides if side.allocator.name == SYSTEM), sides[0])
+    result = Survey(sides, reference, missing)
+    runner = _Runner(program, arguments, polling, shown_output, 1 + len(sides) * (runs + curves))
+
+    result.shown = runner.run(reference.allocator)
+    # A reader that left the first run's output wants no more of them.
+    result.interrupted = _stopped(result.shown) or result.shown.measurement.status == signal.SIGPIPE
+    for number in range(runs):
+        for side in _order(sides, number):
+            if result.interrupted:
+                return result
+            side.runs.append(runner.run(side.allocator))
+            result.interrupted = _stopped(side.runs[-1])
+    for side in sides if curves else ():
+        if result.interrupted:
+            return result
+        sampler = Sampler()
+        side.watched = runner.run(side.allocator, on_exec=sampler.start)
+        result.interrupted = _stopped(side.watched)
+        side.curve = sampler.stop()
+    return result
+
+
+class _Runner:
+    """Runs the program on one allocator after the other, with the same input each time."""
+
+    def __init__(
+        self, program: Path, arguments: tuple[str, ...], polling: bool, shown_output: int, total: int
+    ) -> None:
+        self._program = program
+        self._run = partial(run_measured, program, arguments, polling=polling)
+        self._stdin = Input()
+        self._shown_output = shown_output
+        self._number = 0
+        self._total = total
+
+    def run(self, allocator: Allocator, on_exec: Callable[[int], None] = lambda pid: None) -> Round:
+        self._number += 1
+        if self._number > 1:
+            say_progress(self._number, self._total, allocator.name)
+        environment = environment_for(allocator, os.environ)
+        run = partial(self._run, environment, on_exec=on_exec)
+        measurement, stderr_end = run_round(
+            self._number == 1, self._stdin, run, allocator.library, self._shown_output
+        )
+        if measurement.mapped is False and os.WIFEXITED(measurement.status):
+            raise HakmemError(
+                f"{allocator.title} was not loaded in '{self._program}' when it ended: what it runs through "
+                "drops LD_PRELOAD, or ends in a statically linked program",
+                EXIT_NOT_EXECUTABLE,
+            )
+        return Round(self._number, allocator.name, measurement, stderr_end)
+
+
+def _order(sides: list[Side], number: int) -> list[Side]:
+    """Another one begins each round, and the rest come backwards in every second round."""
+    start = number % len(sides)
+    first, *others = sides[start:] + sides[:start]
+    return [first, *(others[::-1] if number % 2 else others)]
+
+
+def _stopped(run: Round) -> bool:
+    return run.measurement.interrupted

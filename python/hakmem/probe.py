@@ -1,0 +1,64 @@
+"""Says whether an allocator really serves malloc when it is preloaded here, and in which version."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hakmem.ending import ending_of_code
+from hakmem.errors import HakmemError
+
+_PROGRAM = Path(__file__).with_name("probe_program.py")
+_HANG_SECONDS = 30
+_LIBC_NAMES = ("libc.so", "libc-", "libc.musl", "ld-musl")
+
+
+@dataclass(frozen=True)
+class Probe:
+    version: str | None  # as the allocator itself tells it
+    libc_growth: int | None  # bytes that libc's own allocator handed out for the 4 MB the program asked for
+
+
+def probe(library: Path | None, environment: Mapping[str, str]) -> Probe:
+    """Runs a small program in `environment`; raises, with the reason, unless `library` serves its malloc.
+
+    None stands for the system's own malloc.
+    """
+    command = [sys.executable, "-I", "-S", str(_PROGRAM)]
+    try:
+        done = subprocess.run(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_HANG_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise HakmemError(f"a small program hung for {_HANG_SECONDS} s on it") from None
+    if done.returncode != 0:
+        raise HakmemError(f"a small program {ending_of_code(done.returncode)} on it{_said(done.stderr)}")
+    found = json.loads(done.stdout)
+    for function, server in found["servers"].items():
+        if not _is_served_by(library, server):
+            by = f"'{server}' serves it" if server else "nobody serves it"
+            raise HakmemError(f"it does not serve {function}: {by}{_said(done.stderr)}")
+    return Probe(found["version"], found["libc_growth"])
+
+
+def _is_served_by(library: Path | None, server: str | None) -> bool:
+    if server is None:
+        return False
+    if library is None:
+        return Path(server).name.startswith(_LIBC_NAMES)
+    return os.path.realpath(server) == os.path.realpath(library)
+
+
+def _said(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return f" ({lines[-1]})" if lines else ""

@@ -1,0 +1,199 @@
+"""`python -m bench`, end to end on a suite that takes a moment, with allocators made for the test."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.results import load
+from tests.cli.command import REPOSITORY, Command
+from tests.fake_allocators import cache_fake
+
+SOURCE = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+int main(int argc, char **argv) {
+    long operations = argc > 2 ? atol(argv[2]) : 20000;
+    struct timespec begun, ended;
+    clock_gettime(CLOCK_MONOTONIC, &begun);
+    for (long i = 0; i < operations; i++) {
+        char *volatile block = malloc(24);
+        block[0] = 1;
+        free(block);
+    }
+    clock_gettime(CLOCK_MONOTONIC, &ended);
+    double seconds = (double)(ended.tv_sec - begun.tv_sec) + (double)(ended.tv_nsec - begun.tv_nsec) * 1e-9;
+    printf("{\"workload\": \"loop\", \"operations\": %ld, \"seconds\": %.9f}\n", operations, seconds);
+}
+"""
+SUITE = """
+[[workload]]
+name = "loop/24"
+kind = "time"
+stands_for = "A loop."
+command = ["{workloads}/loop"]
+
+[[workload]]
+name = "victim/24"
+kind = "time"
+stands_for = "The same, in a program that one allocator aborts in."
+command = ["{workloads}/victim"]
+
+[[workload]]
+name = "absent/1"
+kind = "program"
+stands_for = "What is not installed."
+command = ["hak-none"]
+needs = ["hak-none"]
+
+[[instructions]]
+name = "a loop of 24 B"
+command = ["{workloads}/loop"]
+operations = [1000, 2000]
+"""
+
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("build")
+    (folder / "bench").mkdir()
+    for name in ("loop", "victim"):
+        compiler = (os.environ.get("CC") or "cc").split()
+        target = str(folder / "bench" / name)
+        command = [*compiler, "-O1", "-fno-builtin", "-x", "c", "-", "-o", target]
+        subprocess.run(command, input=SOURCE.encode(), check=True)
+    (folder / "suite.toml").write_text(SUITE)
+    return folder
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def bench(build: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("HAKMEM_")}
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    environment = {**kept, "XDG_CACHE_HOME": str(cache), "PYTHONPATH": str(REPOSITORY), "COLUMNS": "160"}
+    return Command([sys.executable, "-m", "bench"], environment)
+
+
+def run_options(build: Path, output: Path, *more: str) -> list[str]:
+    return [
+        "run",
+        *("--suite", str(build / "suite.toml"), "--build", str(build), "--output", str(output)),
+        *more,
+    ]
+
+
+def test_a_run_writes_results_and_page(bench: Command, build: Path, tmp_path: Path) -> None:
+    cache_fake(tmp_path, "mimalloc3", "FORWARDS")
+    cache_fake(tmp_path, "jemalloc", "ABORTS")
+    names = "hakmem,system,mimalloc3,jemalloc,rpmalloc"
+    output = tmp_path / "out"
+    outcome = bench(*run_options(build, output, "--rounds", "3", "--allocators", names))
+    assert outcome.status == 0, outcome.stderr
+    assert outcome.stdout == f"{output}/README.md\n"
+    assert {path.name for path in output.iterdir()} == {
+        *("README.md", "results.json", "results.csv", "time.svg", "memory.svg")
+    }
+    told = (output / "README.md").read_text()
+    assert "victim/24 on fake jemalloc 1.0: was killed by SIGABRT: fake: heap damaged (2 of 2 runs)" in told
+    assert "- **rpmalloc**: neither built for comparison nor installed" in told
+    assert "- **absent/1**: needs hak-none, which is not installed" in told
+    assert re.search(r"\| a loop of 24 B \| [^|]*\d+\.\d", told)
+    found = load(output / "results.json")
+    assert [allocator.name for allocator in found.allocators] == ["hakmem", "system", "mimalloc3", "jemalloc"]
+    assert len(found.workloads[0].good("hakmem")) == 3
+    assert str(REPOSITORY) not in (output / "results.json").read_text()
+    assert bench("page", output / "results.json").status == 0
+    assert (output / "README.md").read_text() == told
+
+
+def test_a_second_run_is_compared_with_the_first(bench: Command, build: Path, tmp_path: Path) -> None:
+    cache_fake(tmp_path, "mimalloc3", "FORWARDS")
+    output = tmp_path / "out"
+    for _ in range(2):
+        outcome = bench(
+            *run_options(
+                build, output, "--rounds", "2", "--allocators", "hakmem,mimalloc3", "--only", "loop*"
+            )
+        )
+        assert outcome.status == 0, outcome.stderr
+    assert "The run before this one started" in (output / "README.md").read_text()
+    agreed = bench("agree", output / "previous.json", output / "results.json")
+    assert agreed.status == 0
+    assert "loop/24" in agreed.stdout
+    assert re.search(r"[01] of 1 differ by less than 5%", agreed.stdout)
+
+
+def test_swapped_libraries_swap_the_figures(bench: Command, build: Path, tmp_path: Path) -> None:
+    """A slow library under one name, then under another: the figures go with the library."""
+
+    def ratio(slow: str, fast: str) -> float:
+        cache_fake(tmp_path, slow, "SLEEPS")
+        cache_fake(tmp_path, fast, "FORWARDS")
+        output = tmp_path / slow
+        options = ("--rounds", "3", "--allocators", "mimalloc3,jemalloc", "--only", "loop*")
+        outcome = bench(*run_options(build, output, *options))
+        assert outcome.status == 0, outcome.stderr
+        found = load(output / "results.json").workloads[0]
+        slowest, fastest = (min(run.time for run in found.good(name)) for name in (slow, fast))
+        return slowest / fastest
+
+    assert ratio("mimalloc3", "jemalloc") > 5
+    assert ratio("jemalloc", "mimalloc3") > 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["run", "--only", "nothing"], "--only: no workload matches 'nothing'"),
+        (["run", "--build", "{build}", "--allocators", "hakmem,fastest"], "no allocator is called 'fastest'"),
+        (["run", "--suite", "/none.toml"], "cannot read the suite '/none.toml'"),
+        (
+            ["run", "--build", "/none", "--output", "{tmp}/out"],
+            "no workloads in '/none/bench': run 'make bench'",
+        ),
+        (["run", "--output", "/dev/null/x"], "cannot make the folder '/dev/null/x'"),
+        (["page", "/none.json"], "cannot read the results '/none.json'"),
+        (["agree", "/none.json", "/none.json"], "cannot read the results '/none.json'"),
+    ],
+)
+def test_mistakes_are_one_line(
+    bench: Command, build: Path, tmp_path: Path, arguments: list[str], problem: str
+) -> None:
+    places = {"{tmp}": str(tmp_path), "{build}": str(build)}
+    outcome = bench(*(re.sub(r"{\w+}", lambda match: places[match[0]], word) for word in arguments))
+    assert outcome.status == 1
+    assert outcome.error_line().startswith("bench: ")
+    assert problem in outcome.error_line()
+
+
+def test_an_interrupt_keeps_what_was_measured(bench: Command, build: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    options = run_options(build, output, "--rounds", "1000", "--allocators", "system", "--only", "loop*")
+    with subprocess.Popen(
+        [*bench.arguments, *options], env=bench.environment, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        assert "warming up" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+    assert process.returncode == 130
+    assert f"interrupted; what was measured is in '{output}/interrupted.json'" in rest
+    assert load(output / "interrupted.json").interrupted
+    assert not (output / "results.json").exists()
+
+
+def test_help(bench: Command) -> None:
+    for command in ([], ["run"], ["page"], ["agree"]):
+        outcome = bench(*command, "--help")
+        assert outcome.status == 0
+        assert "Usage: python -m bench" in outcome.stdout

@@ -1,0 +1,63 @@
+"""Instructions per operation."""
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hakmem.allocators import SYSTEM, Allocator
+
+from bench import instructions
+from bench.results import InstructionCount
+from bench.suite import Instructions
+from tests.fake_allocators import compile_fake
+
+# Each operation is one malloc, its free, and a loop of a hundred steps.
+SOURCE = r"""
+#include <stdlib.h>
+int main(int argc, char **argv) {
+    for (long i = atol(argv[2]); i > 0; i--) {
+        free(malloc(16));
+        for (int k = 0; k < 100; k++)
+            __asm__ volatile("");
+    }
+}
+"""
+SYSTEM_MALLOC = Allocator(SYSTEM, "glibc", "2.36", None, "the system's")
+
+
+@pytest.fixture
+def loop(tmp_path: Path) -> Instructions:
+    program = str(tmp_path / "loop")
+    compiler = (os.environ.get("CC") or "cc").split()
+    subprocess.run(
+        [*compiler, "-O1", "-fno-builtin", "-x", "c", "-", "-o", program], input=SOURCE.encode(), check=True
+    )
+    return Instructions("a loop", (program,), (1000, 3000))
+
+
+def count(loop: Instructions, allocators: Sequence[Allocator]) -> InstructionCount:
+    (counted,) = instructions.count([loop], allocators, {}, lambda doing: None)
+    return counted
+
+
+def test_the_count_is_that_of_one_operation_and_always_the_same(loop: Instructions) -> None:
+    first, second = count(loop, [SYSTEM_MALLOC]), count(loop, [SYSTEM_MALLOC])
+    assert first == second
+    assert 200 < first.per_operation[SYSTEM] < 700
+
+
+def test_one_that_does_not_run_under_valgrind_is_named(loop: Instructions, tmp_path: Path) -> None:
+    broken = Allocator("jemalloc", "fake", "1", compile_fake(tmp_path / "libfake.so", "CRASHES"), "a test")
+    counted = count(loop, [SYSTEM_MALLOC, broken])
+    assert set(counted.per_operation) == {SYSTEM}
+    (missing,) = counted.missing
+    assert missing.name == "jemalloc"
+    assert missing.reason.startswith("does not run under valgrind")
+
+
+def test_without_valgrind_there_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert instructions.problem() is None
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert instructions.problem() == "needs valgrind, which is not installed"

@@ -1,0 +1,115 @@
+"""bench/suite.toml, and what is said of a suite with mistakes in it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hakmem.errors import HakmemError
+
+from bench.suite import KINDS, PLACEHOLDERS, load
+
+ENTRY = """
+[[workload]]
+name = "mix/small"
+kind = "time"
+stands_for = "Something."
+command = ["{workloads}/mix", "--threads", "{threads}"]
+"""
+
+Written = Callable[[str], Path]
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Written:
+    def write(text: str) -> Path:
+        path = tmp_path / "suite.toml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_the_suite_of_the_repository_is_sound() -> None:
+    suite = load()
+    assert {workload.kind for workload in suite.workloads} == set(KINDS)
+    families = {workload.family for workload in suite.workloads}
+    assert {
+        "tiny_hot",
+        "random_mixed",
+        "larson",
+        "xmalloc",
+        "memory_usage",
+        "battle",
+        "fragmentation",
+    } <= families
+    assert suite.instructions
+    for workload in suite.workloads:
+        assert workload.stands_for.endswith("."), workload.name
+        places = dict.fromkeys(PLACEHOLDERS, "x")
+        assert workload.arguments(places, full=True)[: len(workload.command)] == workload.arguments(
+            places, full=False
+        )
+
+
+def test_placeholders_and_full_arguments(written: Written) -> None:
+    suite = load(written(ENTRY + 'args_full = ["--operations", "9"]'))
+    places = {"workloads": "/w", "threads": "2"}
+    (workload,) = suite.workloads
+    assert workload.arguments(places, full=False) == ("/w/mix", "--threads", "2")
+    assert workload.arguments(places, full=True) == ("/w/mix", "--threads", "2", "--operations", "9")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "no [[workload]] in it"),
+        ("[[workload", "not TOML"),
+        ("[[thing]]", "unknown table 'thing'"),
+        (ENTRY + ENTRY, "workload 'mix/small': field 'name': used 2 times"),
+        (ENTRY.replace("name =", "# name ="), "workload number 1: field 'name': missing"),
+        (
+            ENTRY.replace("mix/small", "Mix small"),
+            "workload 'Mix small': field 'name': 'Mix small' is not of",
+        ),
+        (
+            ENTRY.replace('"time"', '"tme"'),
+            "workload 'mix/small': field 'kind': 'tme' is not one of time, memory",
+        ),
+        (ENTRY.replace('"Something."', '""'), "workload 'mix/small': field 'stands_for': is empty"),
+        (ENTRY.replace('"Something."', "7"), "workload 'mix/small': field 'stands_for': must be text"),
+        (
+            ENTRY.replace("{threads}", "{cores}"),
+            "workload 'mix/small': field 'command': unknown placeholder {cores}",
+        ),
+        (ENTRY + "args_full = [1]", "workload 'mix/small': field 'args_full': must be a list of texts"),
+        (
+            ENTRY + "timeout_seconds = -1",
+            "workload 'mix/small': field 'timeout_seconds': must be a number above 0",
+        ),
+        (ENTRY + "rounds_most = 0", "workload 'mix/small': field 'rounds_most': must be at least 1"),
+        (ENTRY + "colour = 1", "workload 'mix/small': field 'colour': unknown; there are name, kind"),
+        (
+            ENTRY + '[[instructions]]\nname = "pair"\ncommand = ["x"]\noperations = [9, 1]',
+            "instructions 'pair': field 'operations': must be two whole numbers",
+        ),
+    ],
+)
+def test_mistakes_are_named(written: Written, text: str, problem: str) -> None:
+    file = written(text)
+    with pytest.raises(HakmemError) as caught:
+        load(file)
+    assert str(caught.value).startswith(f"{file}: ")
+    assert problem in str(caught.value)
+
+
+def test_a_missing_suite_is_named(tmp_path: Path) -> None:
+    with pytest.raises(HakmemError, match="cannot read the suite"):
+        load(tmp_path / "none.toml")
+
+
+def test_only(written: Written) -> None:
+    suite = load(written(ENTRY + ENTRY.replace("mix/small", "pairs/64")))
+    assert [workload.name for workload in suite.only(["mix*"]).workloads] == ["mix/small"]
+    assert suite.only([]) == suite
+    with pytest.raises(HakmemError, match=r"no workload matches 'larson' .*there are mix, pairs"):
+        suite.only(["mix*", "larson"])
