@@ -105,7 +105,7 @@ static inline void heap_leave(struct heap *heap) {
 }
 
 /* A heap with the room for its magazines' arrays. */
-#define HEAP_BYTES (3 * SLAB_BYTES)
+#define HEAP_BYTES (4 * SLAB_BYTES)
 
 static inline unsigned magazine_class(const struct heap *heap, const struct magazine *magazine) {
     return (unsigned)(magazine - heap->magazines);

@@ -2,8 +2,13 @@
 #include "heap/heap.h"
 #include "os/report.h"
 
+#include <string.h>
+
 #define FIRST_CAPACITY 16
 #define GROWTH_FACTOR 4
+/* Blocks moved at once between a magazine and the slabs, at most: a program that works in rounds somewhat
+ * larger than a magazine moves as many in each round, whether it needs them or not. */
+#define BATCH_BLOCKS ((size_t)128)
 /* A magazine grows when it has run empty or full so often. */
 #define USES_BEFORE_GROWTH 3
 
@@ -51,7 +56,7 @@ static void *refill(struct heap *heap, unsigned size_class) {
     grow_if_busy(heap, m, size_class);
     void *single[1];
     void **out = m->base;
-    size_t want = (capacity_of(m) + 1) / 2;
+    size_t want = min_size((capacity_of(m) + 1) / 2, BATCH_BLOCKS);
     if (want == 0) { /* no room for a magazine at all */
         out = single;
         want = 1;
@@ -90,16 +95,14 @@ NOINLINE void heap_make_room(struct heap *heap, unsigned size_class) {
         return;
     }
     size_t held = magazine_count(m);
-    size_t oldest = (held + 1) / 2;
+    size_t oldest = min_size((held + 1) / 2, BATCH_BLOCKS);
     if (oldest == 0) {
         return; /* no array: the caller returns the block itself */
     }
     count(&heap->counters.flushes, 1);
     count(&heap->counters.flushed_blocks, oldest);
     heap_return_blocks(heap, m->base, oldest);
-    for (size_t i = oldest; i < held; i++) {
-        m->base[i - oldest] = m->base[i];
-    }
+    memmove(m->base, m->base + oldest, (held - oldest) * sizeof *m->base);
     m->top = m->base + (held - oldest);
 }
 

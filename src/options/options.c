@@ -65,7 +65,7 @@ static const struct definition definitions[OPTION_COUNT] = {
     [OPTION_RETAIN_PERCENT] = {"retain_percent", "HAKMEM_RETAIN_PERCENT", "12",
                                "free memory that may stay resident, in percent of the memory in use", 1000,
                                TYPE_INT, false},
-    [OPTION_RETAIN_GRACE] = {"retain_grace", "HAKMEM_RETAIN_GRACE", "16M",
+    [OPTION_RETAIN_GRACE] = {"retain_grace", "HAKMEM_RETAIN_GRACE", "48M",
                              "more that may stay while the program keeps coming back for what was given back",
                              (uint64_t)1 << 47, TYPE_SIZE, false},
     [OPTION_DECAY_MS] = {"decay_ms", "HAKMEM_DECAY_MS", "500",

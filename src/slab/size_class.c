@@ -20,7 +20,7 @@ uint16_t tiny_class_offsets[TINY_MAX_BYTES + 1];
 /* What an exact class must save of each block. */
 #define EXACT_SAVES_PART 128
 
-#define MAGAZINE_BLOCKS_MAX 512
+#define MAGAZINE_BLOCKS_MAX 1024
 #define MAGAZINE_BLOCKS_MIN 4
 #define TINY_MAGAZINE_BYTES ((size_t)64 << 10)
 

@@ -194,7 +194,7 @@ class Decay : public testing::Test {
     static constexpr std::array<std::pair<const char *, const char *>, 5> kDefaults = {{
         {"retain_min", "3M"},
         {"retain_percent", "12"},
-        {"retain_grace", "16M"},
+        {"retain_grace", "48M"},
         {"decay_ms", "500"},
         {"background_thread", "1"},
     }};
