@@ -26,7 +26,7 @@ PREVIOUS = "previous.json"
 INTERRUPTED = "interrupted.json"
 _EXIT_INTERRUPTED = 130
 
-_QUICK = Plan(rounds=5, rounds_of_memory=2, budget_seconds=8.5 * 60)
+_QUICK = Plan(rounds=4, rounds_of_memory=2, budget_seconds=9 * 60)
 _FULL = Plan(rounds=7, rounds_of_memory=3, budget_seconds=120 * 60)
 
 
@@ -122,7 +122,7 @@ def _method(plan: Plan) -> dict[str, str]:
     least = f"{plan.rounds} of each workload, {plan.rounds_of_memory} where only memory is compared"
     more = (
         f"; then, as long as {plan.budget_seconds / 60:g} minutes in all last, one more for the workload "
-        f"whose times are the least certain, until all are known within {CERTAIN:.0%}"
+        f"whose times it makes certain the most, until all are known within {CERTAIN:.1%}"
     )
     return {
         "rounds": "a round has every allocator once, in an order drawn anew each time; at least "
@@ -136,6 +136,8 @@ def _method(plan: Plan) -> dict[str, str]:
         "environment": "variables of the same number and length for every allocator; address space "
         "randomised; no process bound to a core",
         "warm-up": "each program and each library once, unmeasured, so that the files are in memory",
+        "memory of the host": "before each run, as much as the workload takes is touched and freed, so that "
+        "the host of a virtual machine has it ready for every allocator alike",
         "peak RSS": "the kernel's high-water mark, read when the process exits; a server's own for a server; "
         "the median of the runs",
         "failures": "a run that fails, is killed or runs out of time is listed, and is in no figure",

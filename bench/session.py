@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from hakmem.allocators import Allocator
 
+from bench.host_memory import make_ready
 from bench.load import OtherLoad
 from bench.results import Missing, Results, Run, WorkloadResult
 from bench.runner import Interrupted, Runner, adopt_orphans
@@ -87,9 +88,11 @@ class Session:
         """All or nothing: a round that is interrupted leaves no runs."""
         others = OtherLoad()
         runs: dict[str, Run] = {}
+        most = max((run.peak_rss_bytes for done in result.runs.values() for run in done), default=0)
         for index in order(workload.name, number, len(self.allocators)):
             allocator = self.allocators[index]
             if not _hopeless(result, allocator.name):
+                make_ready(most)
                 runs[allocator.name] = self.runner.run(workload, allocator, number)
         load = others.share()
         for allocator in self.allocators:

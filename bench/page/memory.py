@@ -7,6 +7,7 @@ from bench.page.markdown import NONE, bold, digits, heading, paragraph, percent,
 from bench.view import View
 
 _Form = Callable[[float], str]  # how a figure is written
+_FAULTS = "faults_per_"  # in the names of such figures
 _MOMENTS = {
     "freed": "at once",
     "flushed": "after malloc_trim, where it is called",
@@ -15,7 +16,7 @@ _MOMENTS = {
 
 
 def lines(view: View) -> list[str]:
-    body = [*_overheads(view), *_models(view), *_kept(view), *_fragmentation(view)]
+    body = [*_overheads(view), *_models(view), *_kept(view), *_fragmentation(view), *_faults(view)]
     return [*heading(2, "Memory"), *body] if body else []
 
 
@@ -98,6 +99,27 @@ def _fragmentation(view: View) -> list[str]:
             "1.00 would be no memory but what the program holds. The lowest of each phase is in bold."
         ),
         *result,
+    ]
+
+
+def _faults(view: View) -> list[str]:
+    rows = []
+    for workload in view.results.workloads:
+        names = {name for runs in workload.runs.values() for run in runs for name in run.figures}
+        for figure in sorted(name for name in names if _FAULTS in name):
+            found = {
+                name: value for name in view.names if (value := workload.figure(name, figure)) is not None
+            }
+            rows.append(_row(view, f"{workload.name}, {figure.replace('_', ' ')}", found, digits))
+    if not rows:
+        return []
+    return [
+        *heading(3, "Page faults"),
+        *paragraph(
+            "A fault is a trap into the kernel for a page of memory that is touched for the first time, or",
+            "again after it was given back; 256 for each MiB are one for each page of 4 KiB.",
+        ),
+        *table(_columns(view, "workload"), rows),
     ]
 
 

@@ -2,6 +2,7 @@
 #include "api/names.h"
 #include "arena/arena.h"
 #include "heap/allocate.h"
+#include "options/options.h"
 
 #include <errno.h>
 
@@ -84,7 +85,7 @@ size_t hak_collect(void) {
         heap_retire_slabs(self);
     }
     for (uint32_t id = 1; id < heap_id_limit(); id++) {
-        if (heap_by_id(id) != self) {
+        if (option_bool(OPTION_RECLAIM) && heap_by_id(id) != self) {
             heap_reclaim(heap_by_id(id));
         }
     }

@@ -81,6 +81,10 @@ struct heap {
         heap_slot *slot;         /* its thread_heap; NULL if the heap cannot be taken from it */
         int thread;
         uint64_t activity;     /* of the heap when it was last looked at */
+        uint64_t switches;     /* of the thread, likewise */
+        uint32_t idle;         /* looks in a row that found neither changed */
+        uint32_t quiet;        /* looks in a row that found the heap as it was */
+        uint32_t patience;     /* so many must be idle */
         uint32_t wait, waited; /* looks left out, since the thread was awake at the last ones */
     } owner;
     /* Not 0 while the owner is behind the fast path and may sleep holding on to the heap. relaxed, and in the
@@ -166,8 +170,11 @@ void bin_sweep(struct heap *self, struct heap *heap);
 /* ---- registry.c: all heaps ------------------------------------------------------------------- */
 
 /* An abandoned heap or a new one; NULL if there is no memory or no id. `slot` is the calling thread's
- * thread_heap, or NULL for a heap that is no thread's. */
-struct heap *heap_acquire(heap_slot *slot);
+ * thread_heap, or NULL for a heap that is no thread's. Returns it entered: the caller leaves it. It is taken
+ * from the thread when that has slept through `patience` looks. */
+struct heap *heap_acquire(heap_slot *slot, uint32_t patience);
+/* The heap is not to be taken from its thread, which may end without notice. */
+void heap_keep(struct heap *heap);
 /* The calling thread gives up its heap, which nobody will take from it any more; NULL if it has none. */
 struct heap *heap_disown(heap_slot *slot);
 /* Its thread ends, or will do without: flushes it and leaves it for the next. A warm one keeps slabs for it.

@@ -89,7 +89,7 @@ NOINLINE void *heap_refill(struct heap *heap, unsigned size_class) {
     return block;
 }
 
-NOINLINE void heap_make_room(struct heap *heap, unsigned size_class) {
+static void make_room(struct heap *heap, unsigned size_class) {
     struct magazine *m = &heap->magazines[size_class];
     if (grow_if_busy(heap, m, size_class) && m->top != m->end) {
         return;
@@ -104,6 +104,12 @@ NOINLINE void heap_make_room(struct heap *heap, unsigned size_class) {
     heap_return_blocks(heap, m->base, oldest);
     memmove(m->base, m->base + oldest, (held - oldest) * sizeof *m->base);
     m->top = m->base + (held - oldest);
+}
+
+NOINLINE void heap_make_room(struct heap *heap, unsigned size_class) {
+    heap_enter(heap);
+    make_room(heap, size_class);
+    heap_leave(heap);
 }
 
 size_t heap_flush_magazine(struct heap *heap, unsigned size_class) {

@@ -8,46 +8,43 @@
  * orders its loads behind our store), and the heap is ours; if not, the heap is put back, untouched.
  *
  * What might break that: a thread that sleeps inside this library says so (heap_enter); one that sleeps in
- * the handler of a signal that came in the middle of a fast path is known by what the signal left on its
- * stack; a child of vfork that runs on the thread's variables is known by the system call.
+ * the handler of a signal, which may have come in the middle of a fast path, is known by what the signal left
+ * on its stack; a child of vfork that runs on the thread's variables is known by the system call. Not known
+ * is a handler that switches to another stack and sleeps there: RECLAIM is the option for programs that do
+ * that.
  */
 #include "heap/thread.h"
+#include "options/options.h"
 #include "os/asleep.h"
 #include "os/os.h"
 
-#include <string.h>
-
 /* At most so many looks are left out at a thread that was awake each time. */
 #define WAIT_MOST 16
+/* Looks at a thread that wakes up now and then for each that would do if it slept throughout. */
+#define QUIET_LOOKS 4
 
-/* This library's code, or the whole program's where it is linked in. */
-extern INTERNAL const char __ehdr_start[], _etext[];
-
-static uintptr_t stack_end(const struct owner *owner) {
+static uintptr_t stack_end(int thread, const heap_slot *slot) {
     /* libc puts a thread's variables at the end of its stack, but for the first thread. */
-    return owner->thread == os_process_id() ? os_main_stack_end() : (uintptr_t)owner->slot;
+    return thread == os_process_id() ? os_main_stack_end() : (uintptr_t)slot;
 }
 
-/* Under the registry's lock. */
-static bool detach(struct heap *heap) {
+/* Takes the heap from the thread if it has been asleep since `before`. Under the registry's lock, which its
+ * owner needs to give it up: while it is the owner's, the slot exists. */
+static bool detach(struct heap *heap, heap_slot *slot, int thread, const struct os_sleep *before) {
     struct owner *owner = &heap->owner;
-    struct os_sleep before;
     struct os_sleep after;
-    if (owner->slot == NULL || !os_asleep(owner->thread, &before)) {
-        return false;
-    }
-    /* relaxed: the thread went to sleep after it wrote that */
-    if (atomic_load_explicit(&heap->busy, memory_order_relaxed) != 0 ||
-        os_interrupted_in(&before, stack_end(owner), (uintptr_t)__ehdr_start, (uintptr_t)_etext)) {
+    /* relaxed, both: the thread went to sleep after it wrote that */
+    if (owner->slot != slot || owner->thread != thread ||
+        atomic_load_explicit(slot, memory_order_relaxed) != heap ||
+        atomic_load_explicit(&heap->busy, memory_order_relaxed) != 0) {
         return false;
     }
     /* seq_cst, and an exchange: done before the second look. Pairs with the thread's relaxed loads by way of
      * the switch that wakes it. */
-    atomic_exchange_explicit(owner->slot, &heap_of_no_thread, memory_order_seq_cst);
-    bool asleep = os_asleep(owner->thread, &after) && before.switches == after.switches &&
-                  before.call == after.call && before.stack == after.stack;
-    if (!asleep) {
-        atomic_store_explicit(owner->slot, heap, memory_order_relaxed); /* it waits for the lock if it saw */
+    atomic_exchange_explicit(slot, &heap_of_no_thread, memory_order_seq_cst);
+    if (!os_asleep(thread, &after) || before->switches != after.switches || before->call != after.call ||
+        before->stack != after.stack) {
+        atomic_store_explicit(slot, heap, memory_order_relaxed); /* it waits for the lock if it saw */
         return false;
     }
     owner->slot = NULL;
@@ -55,8 +52,17 @@ static bool detach(struct heap *heap) {
 }
 
 bool heap_reclaim(struct heap *heap) {
+    struct os_sleep before;
     registry_lock();
-    bool ours = detach(heap);
+    heap_slot *slot = heap->owner.slot;
+    int thread = heap->owner.thread;
+    registry_unlock();
+    if (slot == NULL || thread == os_thread_id() || !os_asleep(thread, &before) ||
+        os_in_signal_handler(&before, stack_end(thread, slot))) {
+        return false;
+    }
+    registry_lock();
+    bool ours = detach(heap, slot, thread, &before);
     registry_unlock();
     if (ours) {
         count(&heap->counters.reclaimed, 1);
@@ -76,24 +82,48 @@ static uint64_t activity_of(const struct heap *heap) {
     return sum;
 }
 
-/* Whether it is worth looking at the thread now, and `*more` if at all. */
-static bool seems_idle(struct heap *heap, bool *more) {
+/* Whether the time has come to look at the heap's thread, and `*more` if it may come. */
+static bool look_is_due(struct heap *heap, int *thread, bool *more) {
     struct owner *owner = &heap->owner;
-    bool idle = false;
+    bool due = false;
     registry_lock();
     if (owner->slot != NULL) {
         uint64_t activity = activity_of(heap);
         if (activity != owner->activity) {
             owner->activity = activity;
-            owner->wait = owner->waited = 0;
-        } else if (owner->wait > 0) {
+            owner->idle = owner->quiet = owner->wait = owner->waited = 0;
+        } else if (++owner->quiet < QUIET_LOOKS * owner->patience && owner->wait > 0) {
             owner->wait--;
         } else {
-            idle = true;
-            owner->waited = owner->waited < WAIT_MOST ? owner->waited * 2 + 1 : WAIT_MOST;
-            owner->wait = owner->waited;
+            *thread = owner->thread;
+            due = true;
         }
         *more = *more || owner->waited < WAIT_MOST;
+    }
+    registry_unlock();
+    return due;
+}
+
+/* A thread is idle that was not switched to once between several looks, or has not come to its slabs in many:
+ * a few blocks in its magazines can pin many slabs. One that is awake is looked at less and less often. */
+static bool is_idle(struct heap *heap, int thread) {
+    struct owner *owner = &heap->owner;
+    uint64_t switches;
+    bool known = os_switches(thread, &switches);
+    bool idle = false;
+    registry_lock();
+    if (owner->quiet >= QUIET_LOOKS * owner->patience) {
+        idle = true;
+        owner->quiet = 0;
+    } else if (known && switches == owner->switches) {
+        idle = ++owner->idle >= owner->patience;
+    } else if (known && owner->switches == 0) {
+        owner->switches = switches; /* the first look */
+    } else {
+        owner->switches = known ? switches : 0;
+        owner->idle = 0;
+        owner->waited = owner->waited < WAIT_MOST ? owner->waited * 2 + 1 : WAIT_MOST;
+        owner->wait = owner->waited;
     }
     registry_unlock();
     return idle;
@@ -103,7 +133,8 @@ bool heap_reclaim_idle(void) {
     bool more = false;
     for (uint32_t id = 1; id < heap_id_limit(); id++) {
         struct heap *heap = heap_by_id(id);
-        if (seems_idle(heap, &more)) {
+        int thread;
+        if (option_bool(OPTION_RECLAIM) && look_is_due(heap, &thread, &more) && is_idle(heap, thread)) {
             heap_reclaim(heap);
         }
     }

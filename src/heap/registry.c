@@ -17,6 +17,8 @@
 static struct lock lock;         /* protects the lists of abandoned heaps and the making of ids */
 static struct heap *warm, *cold; /* abandoned heaps; warm ones are taken first */
 static unsigned warm_count;
+/* Heaps trimmed at one go. */
+#define TRIMS_MOST 64
 static uint64_t comings; /* of threads, and goings; under the lock */
 /* of both lists; relaxed look, written under the lock: saves taking it where nothing is to be had */
 static _Atomic uint32_t abandoned_count;
@@ -64,19 +66,22 @@ static void abandoned_push(struct heap *heap, struct heap **list) {
                           memory_order_relaxed);
 }
 
-static struct heap *abandoned_pop(void) {
-    struct heap **list = warm != NULL ? &warm : &cold;
-    struct heap *heap = *list;
-    if (heap != NULL) {
-        *list = heap->next_abandoned;
-        heap->next_abandoned = NULL;
-        warm_count -= list == &warm;
-        atomic_store_explicit(&abandoned_count,
-                              atomic_load_explicit(&abandoned_count, memory_order_relaxed) - 1,
-                              memory_order_relaxed);
-        atomic_store_explicit(&heap->state, HEAP_ACTIVE, memory_order_relaxed);
-    }
+static struct heap *unlink_abandoned(struct heap **link) {
+    struct heap *heap = *link;
+    *link = heap->next_abandoned;
+    heap->next_abandoned = NULL;
+    atomic_store_explicit(&abandoned_count, atomic_load_explicit(&abandoned_count, memory_order_relaxed) - 1,
+                          memory_order_relaxed);
+    atomic_store_explicit(&heap->state, HEAP_ACTIVE, memory_order_relaxed);
     return heap;
+}
+
+static struct heap *abandoned_pop(void) {
+    if (warm != NULL) {
+        warm_count--;
+        return unlink_abandoned(&warm);
+    }
+    return cold != NULL ? unlink_abandoned(&cold) : NULL;
 }
 
 static void **first_slot(struct heap *heap) {
@@ -118,11 +123,12 @@ static bool make_more_heaps(void) {
     return true;
 }
 
-struct heap *heap_acquire(heap_slot *slot) {
+struct heap *heap_acquire(heap_slot *slot, uint32_t patience) {
     lock_acquire(&lock);
     struct heap *heap;
     /* relaxed: the lock orders it; a thread that was about to lose its heap has got it back meanwhile */
     if (slot != NULL && (heap = atomic_load_explicit(slot, memory_order_relaxed)) != &heap_of_no_thread) {
+        heap_enter(heap);
         lock_release(&lock);
         return heap;
     }
@@ -137,7 +143,9 @@ struct heap *heap_acquire(heap_slot *slot) {
         }
     }
     if (heap != NULL) {
-        heap->owner = (struct owner){.slot = slot, .thread = os_thread_id()};
+        heap->owner = (struct owner){.slot = slot, .thread = os_thread_id(), .patience = patience};
+        /* Entered from the first moment at which it might be taken away; relaxed: see heap_enter */
+        atomic_store_explicit(&heap->busy, 1, memory_order_relaxed);
         if (slot != NULL) {
             atomic_store_explicit(slot, heap, memory_order_relaxed); /* its own */
         }
@@ -147,6 +155,12 @@ struct heap *heap_acquire(heap_slot *slot) {
         report_fallback(FALLBACK_NO_HEAP, HEAP_BYTES);
     }
     return heap;
+}
+
+void heap_keep(struct heap *heap) {
+    lock_acquire(&lock);
+    heap->owner.slot = NULL;
+    lock_release(&lock);
 }
 
 struct heap *heap_disown(heap_slot *slot) {
@@ -183,21 +197,41 @@ static void trim(struct heap *heap) {
     }
 }
 
-void heap_trim_abandoned(void) {
+/* Takes a heap that can be trimmed off the list; NULL if there is none. */
+static struct heap *pop_untrimmed(void) {
     lock_acquire(&lock);
-    for (struct heap *heap = cold; heap != NULL; heap = heap->next_abandoned) {
-        if (heap->slots_free != first_slot(heap)) {
-            trim(heap);
-        }
+    struct heap **link = &cold;
+    while (*link != NULL && (*link)->slots_free == first_slot(*link)) {
+        link = &(*link)->next_abandoned;
+    }
+    struct heap *heap = *link;
+    if (heap != NULL) {
+        unlink_abandoned(link);
     }
     lock_release(&lock);
+    return heap;
+}
+
+void heap_trim_abandoned(void) {
+    struct heap *heap;
+    for (unsigned i = 0; i < TRIMS_MOST && (heap = pop_untrimmed()) != NULL; i++) {
+        trim(heap); /* without the lock: system calls */
+        lock_acquire(&lock);
+        abandoned_push(heap, &cold);
+        lock_release(&lock);
+    }
 }
 
 void heap_abandon(struct heap *heap, bool may_stay_warm) {
     heap_flush_all(heap);
-    retire(heap, TINY_CLASSES);
+    retire(heap, may_stay_warm ? TINY_CLASSES : 0);
+    if (!may_stay_warm) {
+        trim(heap);
+    }
     lock_acquire(&lock);
-    if (!may_stay_warm || warm_count >= WARM_HEAPS) {
+    if (!may_stay_warm) {
+        abandoned_push(heap, &cold);
+    } else if (warm_count >= WARM_HEAPS) {
         lock_release(&lock);
         retire(heap, 0);
         lock_acquire(&lock);

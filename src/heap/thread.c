@@ -16,6 +16,10 @@ __attribute__((common)) struct heap heap_of_no_thread;
 _Thread_local __attribute__((tls_model("initial-exec"))) heap_slot thread_heap = &heap_of_no_thread;
 static _Thread_local __attribute__((tls_model("initial-exec"))) bool thread_ended;
 
+/* How often a heap was taken from the thread while it slept. */
+static _Thread_local __attribute__((tls_model("initial-exec"))) uint8_t thread_losses;
+static _Thread_local __attribute__((tls_model("initial-exec"))) bool thread_had_heap;
+
 static struct lock start_lock;
 /* release when all is set up pairs with the acquire in runtime_start */
 static _Atomic bool started;
@@ -91,6 +95,19 @@ bool runtime_libc_forced(void) {
     return libc_forced;
 }
 
+/* A thread that comes back for its heap shall keep the next one longer: what taking it saved was not worth
+ * it. */
+#define PATIENCE_LEAST 2u
+#define LOSSES_MOST 10
+
+static uint32_t patience(void) {
+    if (thread_had_heap && thread_losses < LOSSES_MOST) {
+        thread_losses++;
+    }
+    thread_had_heap = true;
+    return PATIENCE_LEAST << thread_losses;
+}
+
 COLD struct heap *thread_heap_make(void) {
     runtime_start();
     if (thread_ended) {
@@ -99,15 +116,16 @@ COLD struct heap *thread_heap_make(void) {
     }
     int saved_errno = errno; /* the thread's first call may be free */
     /* Without a key nobody would say when the thread's variables are gone. */
-    struct heap *heap = heap_acquire(has_key ? &thread_heap : NULL);
+    struct heap *heap = heap_acquire(has_key ? &thread_heap : NULL, patience());
     if (heap != NULL) {
-        heap_enter(heap);
         atomic_store_explicit(&thread_heap, heap, memory_order_relaxed);
         if (heap->id >= THREADS_WORTH_A_LOOK) {
             decay_request();
         }
         if (has_key) {
-            pthread_setspecific(key, heap); /* may allocate: the heap is there already */
+            if (pthread_setspecific(key, heap) != 0) { /* may allocate: the heap is there already */
+                heap_keep(heap);
+            }
         }
         heap_leave(heap);
     }
@@ -119,11 +137,12 @@ struct heap *shared_heap_lock(void) {
     runtime_start();
     lock_acquire(&shared_lock);
     if (shared_heap == NULL) {
-        shared_heap = heap_acquire(NULL);
+        shared_heap = heap_acquire(NULL, 0);
         if (shared_heap == NULL) {
             lock_release(&shared_lock);
             return NULL;
         }
+        heap_leave(shared_heap);
         /* relaxed: read by fork, under the same lock */
         atomic_store_explicit(&shared_heap->state, HEAP_SHARED, memory_order_relaxed);
     }

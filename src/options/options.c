@@ -75,6 +75,8 @@ static const struct definition definitions[OPTION_COUNT] = {
                                   "let a thread of the library's own give memory back: 0 never, 1 in "
                                   "programs that have threads, 2 always",
                                   2, TYPE_INT, false},
+    [OPTION_RECLAIM] = {"reclaim", "HAKMEM_RECLAIM", "1", "take back what threads hold that sleep for long",
+                        1, TYPE_BOOL, false},
     [OPTION_MAGAZINE_BYTES] =
         {"magazine_bytes", "HAKMEM_MAGAZINE_BYTES", "256K",
          "most bytes of free blocks that one magazine of a thread may hold (but always four blocks)",

@@ -21,6 +21,7 @@ enum option {
     OPTION_RETAIN_GRACE,      /* bytes more, while the program comes back for what was purged */
     OPTION_DECAY_MS,          /* how long free memory that nobody needs stays resident */
     OPTION_BACKGROUND_THREAD, /* int: whether a thread of the library's own may give memory back */
+    OPTION_RECLAIM,           /* bool: what sleeping threads hold may be taken from them */
     OPTION_MAGAZINE_BYTES,    /* most bytes that one magazine may hold */
     OPTION_COUNT
 };

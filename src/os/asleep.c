@@ -23,9 +23,22 @@ static void path_of(struct text *path, int thread, const char *file) {
     text_string(path, file);
 }
 
-/* The sum of the two lines that end in "ctxt_switches:\t<number>". */
-static bool read_switches(int thread, uint64_t *out) {
-    static const char wanted[] = "ctxt_switches:\t";
+/* The number at the end of a line. */
+static uint64_t last_number(const struct text *line) {
+    uint64_t number = 0;
+    size_t at = line->length;
+    while (at > 0 && line->buffer[at - 1] >= '0' && line->buffer[at - 1] <= '9') {
+        at--;
+    }
+    for (; at < line->length; at++) {
+        number = number * 10 + (uint64_t)(line->buffer[at] - '0');
+    }
+    return number;
+}
+
+/* The sum of "voluntary_ctxt_switches:" and "nonvoluntary_ctxt_switches:". The last of the numbers that the
+ * thread has in the namespaces around it ("NSpid:") must be its own, or /proc is of another one. */
+bool os_switches(int thread, uint64_t *out) {
     char buffer[64];
     struct text path = TEXT_ON(buffer);
     struct reader r;
@@ -34,23 +47,23 @@ static bool read_switches(int thread, uint64_t *out) {
         return false;
     }
     unsigned found = 0;
-    size_t matched = 0;
     *out = 0;
     while (reader_next(&r) >= 0) {
-        /* Starting anew at a mismatch is enough: no line of the file has half of it before it. */
-        matched = r.last == wanted[matched] ? matched + 1 : r.last == wanted[0];
-        if (wanted[matched] == '\0') {
-            uint64_t number = 0;
-            while (reader_next(&r) >= '0' && r.last <= '9') {
-                number = number * 10 + (uint64_t)(r.last - '0');
-            }
-            *out += number;
+        char bytes[96];
+        struct text line = TEXT_ON(bytes);
+        bytes[0] = '\0';
+        for (; r.last >= 0 && r.last != '\n'; reader_next(&r)) {
+            text_char(&line, (char)r.last);
+        }
+        if (strncmp(bytes, "NSpid:", 6) == 0) {
+            found += last_number(&line) == (uint64_t)thread;
+        } else if (strstr(bytes, "voluntary_ctxt_switches:") != NULL) {
+            *out += last_number(&line);
             found++;
-            matched = 0;
         }
     }
     os_close(r.fd);
-    return found == 2;
+    return found == 3;
 }
 
 /* A line: "number 0x… 0x… 0x… 0x… 0x… 0x… 0xstack 0xinstruction", "-1 0xstack 0xinstruction" or "running". */
@@ -107,52 +120,62 @@ bool os_asleep(int thread, struct os_sleep *out) {
     int saved_errno = errno;
     /* Asleep both before and after the count is read: a thread that ran in between has been switched to. */
     struct os_sleep first;
-    bool asleep = read_call(thread, &first) && read_switches(thread, &out->switches) &&
+    bool asleep = read_call(thread, &first) && os_switches(thread, &out->switches) &&
                   read_call(thread, out) && first.call == out->call && first.stack == out->stack &&
                   !waits_for_child(out->call);
     errno = saved_errno;
     return asleep;
 }
 
+/* What a signal leaves on the stack, by its most telling words; how many of them are looked at. */
 #if defined(__x86_64__)
-/* Behind the saved instruction pointer stand the flags, of which one bit is always set and the high ones
- * never are, and the code segment, which is that of 64-bit programs. */
-#define WORDS_NEEDED 3
-static bool is_saved_pointer(const uintptr_t *words, uintptr_t begin, uintptr_t end) {
-    return words[0] > begin && words[0] < end && (words[1] & 2) != 0 && words[1] >> 22 == 0 &&
-           (words[2] & 0xFFFF) == 0x33;
+/* The flags, of which one bit is always set and the high ones never are; then the segments of 64-bit programs
+ * (also under Xen), where fs and gs are 0 and the last may be. */
+#define WORDS_NEEDED 2
+static bool is_signal_frame(const uintptr_t *words) {
+    uintptr_t code = words[1] & 0xFFFF;
+    uintptr_t stack = words[1] >> 48;
+    return (words[0] & 2) != 0 && words[0] >> 22 == 0 && (code == 0x33 || code == 0xE033) &&
+           (words[1] >> 16 & 0xFFFFFFFF) == 0 && (stack == 0 || stack == 0x2B || stack == 0xE02B);
+}
+#elif defined(__aarch64__)
+/* The head of the floating-point registers: their magic number and size. */
+#define WORDS_NEEDED 1
+static bool is_signal_frame(const uintptr_t *words) {
+    return words[0] == ((uintptr_t)528 << 32 | 0x46508001);
 }
 #else
 #define WORDS_NEEDED 1
-static bool is_saved_pointer(const uintptr_t *words, uintptr_t begin, uintptr_t end) {
-    return words[0] > begin && words[0] < end;
+static bool is_signal_frame(const uintptr_t *words) {
+    (void)words;
+    return true;
 }
 #endif
 
 #define STACK_BYTES_MOST ((uintptr_t)1 << 20)
 #define WORDS_AT_ONCE 256
 
-bool os_interrupted_in(const struct os_sleep *sleep, uintptr_t stack_end, uintptr_t begin, uintptr_t end) {
+bool os_in_signal_handler(const struct os_sleep *sleep, uintptr_t stack_end) {
     uintptr_t at = round_down(sleep->stack, sizeof(uintptr_t));
     if (at >= stack_end || stack_end - at > STACK_BYTES_MOST) {
         return true;
     }
     int saved_errno = errno;
-    bool interrupted = false;
-    while (at < stack_end && !interrupted) {
+    bool found = false;
+    while (at < stack_end && !found) {
         /* By the kernel: it does not fault where the stack is another one than thought. */
         uintptr_t words[WORDS_AT_ONCE + WORDS_NEEDED] = {0};
         size_t want = min_size(stack_end - at, sizeof words);
         struct iovec to = {words, want};
         struct iovec from = {(void *)at, want};
         if (syscall(SYS_process_vm_readv, os_process_id(), &to, 1, &from, 1, 0) != (long)want) {
-            interrupted = true;
+            found = true;
         }
-        for (size_t i = 0; i < WORDS_AT_ONCE && !interrupted; i++) {
-            interrupted = is_saved_pointer(words + i, begin, end);
+        for (size_t i = 0; i < WORDS_AT_ONCE && !found; i++) {
+            found = is_signal_frame(words + i);
         }
         at += WORDS_AT_ONCE * sizeof(uintptr_t);
     }
     errno = saved_errno;
-    return interrupted;
+    return found;
 }

@@ -1,8 +1,8 @@
 /* Whether another thread of the process sleeps, and where it will wake up.
  *
  * Promises that two equal answers of os_asleep mean that the thread was in one and the same system call all
- * the time between them, having run not one instruction of its own; and that os_interrupted_in finds any
- * signal handler which that thread sleeps in and which interrupted code of the given range.
+ * the time between them, having run not one instruction of its own; and that os_in_signal_handler finds any
+ * handler that it sleeps in.
  * Relies on /proc; where that does not tell, nobody sleeps.
  */
 #ifndef HAKMEM_OS_ASLEEP_H
@@ -21,9 +21,12 @@ struct os_sleep {
  * shares its memory with a child that it waits for. */
 bool os_asleep(int thread, struct os_sleep *out);
 
-/* Whether the stack of the thread, from its stack pointer to `stack_end`, has what the kernel saves when a
- * signal interrupts code between `begin` and `end`. True also if that cannot be told. */
-bool os_interrupted_in(const struct os_sleep *sleep, uintptr_t stack_end, uintptr_t begin, uintptr_t end);
+/* Whether the stack of the thread, from its stack pointer to `stack_end`, has what the kernel saves when it
+ * calls a signal handler. True also if that cannot be told. */
+bool os_in_signal_handler(const struct os_sleep *sleep, uintptr_t stack_end);
+
+/* How often the thread was switched to and away from; false if that cannot be told. */
+bool os_switches(int thread, uint64_t *out);
 
 int os_thread_id(void);
 /* An address above the first thread's frames; 0 if unknown. */

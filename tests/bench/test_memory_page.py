@@ -80,6 +80,15 @@ def test_what_is_kept_after_all_is_freed(made: Results) -> None:
     assert rows(told, "battle/10m, at once")[0][1:] == ["399 MiB", "399 MiB", "-", "-"]
 
 
+def test_faults(made: Results) -> None:
+    result = WorkloadResult("page_faults/16", "memory", "Something.", "x")
+    result.runs["hakmem"] = [run(1, 1e-9, growth_faults_per_mib=16.0, data_bytes=1.0)]
+    made.workloads.append(result)
+    told = "\n".join(memory.lines(View(made)))
+    (row,) = rows(told, "page_faults/16, growth faults per mib")
+    assert row[1:] == ["16.0", "-", "-", "-"]
+
+
 def test_fragmentation_phases_keep_their_order(made: Results) -> None:
     result = WorkloadResult("fragmentation/day", "memory", "A day.", "x")
     figures = {

@@ -33,6 +33,14 @@ def test_the_time_left_goes_to_the_uncertain() -> None:
     assert counts == {"sure": 2, "unsure": 7}
 
 
+def test_it_is_shared_by_what_a_round_brings() -> None:
+    """Four times as uncertain: four times the rounds."""
+    schedule = Schedule([workload("a"), workload("b"), workload("c"), workload("d")], Plan(2, 1, 80))
+    counts = Counter(rounds(schedule, {"a": 0.8, "b": 0.2, "c": 0.2, "d": 0.2}))
+    assert abs(counts["a"] - 4 * counts["b"]) <= 4
+    assert sum(counts.values()) == 80
+
+
 def test_it_ends_early_when_all_is_certain() -> None:
     schedule = Schedule([workload("a"), workload("b")], Plan(2, 1, 1000))
     assert len(rounds(schedule, {"a": 0.001, "b": 0.001})) == 4

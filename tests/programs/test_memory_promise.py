@@ -384,7 +384,7 @@ def pairs(name: str, finished: Finished) -> list[tuple[int, int]]:
 
 def test_no_thread_before_main_and_one_after(runner: Runner, compiled: Compiler) -> None:
     program = compiled("constructor_frees_a_lot", CONSTRUCTOR_FREES_A_LOT)
-    finished = runner.run([program], env={"HAKMEM_DECAY_MS": "300"})
+    finished = runner.run([program], env={"HAKMEM_BACKGROUND_THREAD": "2", "HAKMEM_DECAY_MS": "300"})
     before_main, while_giving_back, at_last = numbers(finished)
     assert before_main == 1, f"a thread before main\n{finished}"
     assert while_giving_back == 2, f"no thread although 8 MiB are free\n{finished}"
@@ -404,7 +404,8 @@ def test_idle_program_gives_memory_back(
     runner: Runner, compiled: Compiler, size: int, megabytes: int
 ) -> None:
     program = compiled("idle_after_freeing", IDLE_AFTER_FREEING)
-    only_time = {"HAKMEM_RETAIN_MIN": "1G"}  # and not the bound gives memory back
+    # Only time, and not the bound, gives memory back; the program has no threads of its own.
+    only_time = {"HAKMEM_RETAIN_MIN": "1G", "HAKMEM_BACKGROUND_THREAD": "2"}
     finished = runner.run([program, str(size), str(megabytes * 1_000_000)], env=only_time)
     [over_kb] = numbers(finished)
     assert over_kb <= MAY_STAY_KB, f"{over_kb} kB over the start stay in an idle program\n{finished}"
