@@ -164,7 +164,7 @@ typedef struct hak_stats {
     uint64_t populated_bytes; /* faulted in ahead of use, for size classes that grow */
     uint64_t heaps_reclaimed; /* taken from threads that slept */
     uint64_t exact_classes;   /* size classes made for this program */
-    uint64_t fallbacks; /* all reasons together; hak_stats_print names them */
+    uint64_t fallbacks;       /* all reasons together; hak_stats_print names them */
 } hak_stats_t;
 
 HAK_EXPORT void hak_stats_get(hak_stats_t *out);

@@ -46,7 +46,7 @@ static NOINLINE void look_up(const char *action, const void *block, struct view 
 
 /* Aborts if `block` is not the start of a block of a slab in use; `action` says what was to be done. */
 static inline struct spot locate(const char *action, const void *block, struct view *view) {
-    if ((uintptr_t)block - view->start >= view->bytes) {
+    if (view->slab == NULL || (uintptr_t)block - view->start >= view->bytes) {
         look_up(action, block, view);
     }
     struct slab *slab = view->slab;

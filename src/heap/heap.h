@@ -60,11 +60,15 @@ enum heap_state { HEAP_ACTIVE, HEAP_ABANDONED, HEAP_SHARED };
 /* Where a thread has its heap. */
 typedef struct heap *_Atomic heap_slot;
 
+/* Padding is what keeps the lines apart. NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct heap {
     struct magazine magazines[SIZE_CLASSES]; /* first: a class offset is an offset into the heap */
     uint32_t tag;                            /* page_word(id, 0); 0 in the heap of no thread */
     uint32_t id;
     void **slots_free, **slots_end; /* room for magazine arrays behind the heap */
+    /* Not 0 while the owner is behind the fast path and may sleep holding on to the heap. relaxed, and in the
+     * order of the owner's program: others read it only of a thread that sleeps */
+    _Atomic uint32_t busy;
     /* relaxed: the owner's alone; others read them for statistics */
     _Atomic uint32_t remote_count;
     _Atomic size_t remote_bytes;
@@ -72,13 +76,8 @@ struct heap {
     void *remote[REMOTE_BLOCKS];
     struct counters counters;
 
-    /* What other threads touch stands on lines of its own. */
-    _Alignas(CACHE_LINE_BYTES) struct slab *_Atomic inbox; /* slabs that have free blocks again */
-    struct lock lock;            /* the lists of partly-used slabs, and who owns the slabs in them */
-    _Atomic uint32_t state;      /* enum heap_state */
-    struct heap *next_abandoned; /* under the registry's lock */
-    struct owner {               /* of an active heap; under the registry's lock */
-        heap_slot *slot;         /* its thread_heap; NULL if the heap cannot be taken from it */
+    struct owner {       /* of an active heap; under the registry's lock */
+        heap_slot *slot; /* its thread_heap; NULL if the heap cannot be taken from it */
         int thread;
         uint64_t activity;     /* of the heap when it was last looked at */
         uint64_t switches;     /* of the thread, likewise */
@@ -87,9 +86,12 @@ struct heap {
         uint32_t patience;     /* so many must be idle */
         uint32_t wait, waited; /* looks left out, since the thread was awake at the last ones */
     } owner;
-    /* Not 0 while the owner is behind the fast path and may sleep holding on to the heap. relaxed, and in the
-     * order of the owner's program: others read it only of a thread that sleeps */
-    _Atomic uint32_t busy;
+
+    /* What other threads touch stands on lines of its own. */
+    _Alignas(CACHE_LINE_BYTES) struct slab *_Atomic inbox; /* slabs that have free blocks again */
+    struct lock lock;            /* the lists of partly-used slabs, and who owns the slabs in them */
+    _Atomic uint32_t state;      /* enum heap_state */
+    struct heap *next_abandoned; /* under the registry's lock */
 };
 
 static inline void heap_enter(struct heap *heap) {
