@@ -1,9 +1,9 @@
 """Has memory ready that a program is about to touch.
 
-The host of a virtual machine takes free memory back after a second or two. Whoever touches such memory next waits
-for the host, up to a hundred times as long as for a page fault: by chance one allocator, then another. So as
-much memory as the program may take is touched and freed just before each run, whichever the allocator. On
-real hardware that changes nothing.
+The host of a virtual machine takes free memory back after a second or two. Whoever touches such
+memory next waits for the host, up to a hundred times as long as for a page fault: by chance one
+allocator, then another. So as much memory as the program may take is touched and freed just before
+each run, whichever the allocator. On real hardware that changes nothing.
 """
 
 import mmap
