@@ -120,6 +120,10 @@ bool os_thread_start(void (*run)(void)) {
     return pthread_create(&id, NULL, run_in_pthread, argument) == 0 && pthread_detach(id) == 0;
 }
 
+bool os_thread_exists(void) {
+    return true;
+}
+
 void os_thread_lost_by_fork(void) {
 }
 #else
