@@ -1,7 +1,7 @@
 /* The arena: runs of slabs, and what happens to them when nobody needs them.
  *
- * Promises that free memory which stays resident is at most max(retain_min, retain_percent of the
- * memory in use) at any moment, purged by the thread that exceeds it; that a run said to be zero
+ * Promises that free memory which stays resident is at most what retention_bound says, purged
+ * by the thread that exceeds it, and that what lies idle is given back (decay.h); that a run said to be zero
  * reads as zero; that a run is given to one taker only. One lock, taken once for each run, never held
  * during madvise. Relies on regions and on the options.
  */

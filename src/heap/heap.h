@@ -94,6 +94,7 @@ struct heap {
     struct heap *next_abandoned; /* under the registry's lock */
 };
 
+/* Whoever uses a heap after something that may sleep must have entered it before: see reclaim.c. */
 static inline void heap_enter(struct heap *heap) {
     if (heap != NULL) {
         atomic_store_explicit(&heap->busy, atomic_load_explicit(&heap->busy, memory_order_relaxed) + 1,
@@ -134,7 +135,7 @@ static inline size_t magazine_count(const struct magazine *m) {
 
 /* Fills the empty magazine and takes one block off it; NULL if there is no memory. */
 void *heap_refill(struct heap *heap, unsigned size_class);
-/* Makes room in the full magazine by growing it or by returning the oldest half. */
+/* Makes room in the full magazine by growing it or by returning its oldest blocks. */
 void heap_make_room(struct heap *heap, unsigned size_class);
 /* Returns the whole magazine to its slabs; gives the number of blocks. */
 size_t heap_flush_magazine(struct heap *heap, unsigned size_class);
