@@ -1,6 +1,7 @@
 #include "arena/arena.h"
 
 #include "arena/decay.h"
+#include "arena/huge_pages.h"
 #include "arena/internal.h"
 #include "arena/page_map.h"
 #include "options/options.h"
@@ -12,7 +13,7 @@ struct arena arena;
 #define LARGE_SLABS 256
 
 /* Superslabs looked at before the search takes the first that is sure to fit. */
-#define CANDIDATES_MAX 16
+#define CANDIDATES_MAX 64
 
 void arena_init(void) {
     (void)page_map_init(); /* tried again when there is a region to be made */
@@ -48,11 +49,10 @@ struct place {
     unsigned first;
 };
 
-static bool search(struct region *r, const uint64_t *bitmap, bool only_dirty, unsigned slabs,
-                   unsigned alignment_slabs, int candidates, struct place *out) {
+static bool search(struct region *r, const uint64_t *bitmap, unsigned slabs, unsigned alignment_slabs,
+                   int candidates, struct place *out) {
     for (long s = next_in(r, bitmap, 0); s >= 0 && candidates != 0; s = next_in(r, bitmap, (size_t)s + 1)) {
-        const struct superslab *state = &r->states[s];
-        uint32_t starts = fitting(only_dirty ? state->dirty : state->free, slabs, alignment_slabs);
+        uint32_t starts = fitting(r->states[s].free, slabs, alignment_slabs);
         if (starts != 0) {
             *out = (struct place){r, (size_t)s, bit_lowest(starts)};
             return true;
@@ -62,24 +62,85 @@ static bool search(struct region *r, const uint64_t *bitmap, bool only_dirty, un
     return false;
 }
 
+/* How good a place is: by the slabs that need no page from the OS, then by how little it leaves of the free run
+ * that it is in, so that long ones stay. */
+struct merit {
+    unsigned dirty, hole;
+};
+
+static bool better(struct merit a, struct merit b) {
+    return a.dirty != b.dirty ? a.dirty > b.dirty : a.hole < b.hole;
+}
+
+/* The best start in a superslab, the lowest of equals. Where no run is wholly resident, the ends of the free ones
+ * are looked at and no place between. */
+static struct merit best_start(const struct superslab *state, unsigned slabs, unsigned alignment_slabs,
+                               unsigned *first) {
+    struct merit best = {0, SLABS_PER_SUPERSLAB + 1};
+    uint32_t whole = fitting(state->dirty, slabs, alignment_slabs);
+    uint32_t starts = whole != 0 ? whole : fitting(state->free, slabs, alignment_slabs);
+    while (starts != 0) {
+        unsigned begin = bit_lowest(starts);
+        uint32_t taken = ~state->free & ~bits32_below(begin);
+        unsigned end = taken == 0 ? SLABS_PER_SUPERSLAB : bit_lowest(taken);
+        uint32_t here = starts & bits32_below(end);
+        uint32_t before = ~state->free & bits32_below(begin);
+        struct merit merit = {slabs, end - (before == 0 ? 0 : bit_highest(before) + 1)};
+        unsigned start = begin;
+        if (whole == 0) {
+            unsigned last = bit_highest(here);
+            unsigned low = bit_count(state->dirty >> begin & bits32_below(slabs));
+            unsigned high = bit_count(state->dirty >> last & bits32_below(slabs));
+            start = high > low ? last : begin;
+            merit.dirty = high > low ? high : low;
+        }
+        if (better(merit, best)) {
+            best = merit;
+            *first = start;
+        }
+        starts &= ~here;
+    }
+    return best;
+}
+
+/* The best place among superslabs that have resident slabs to give. */
+static bool search_dirty(unsigned slabs, unsigned alignment_slabs, struct place *out) {
+    struct merit best = {0, SLABS_PER_SUPERSLAB + 1};
+    for (struct region *r = arena.oldest; r != NULL; r = r->next) {
+        int candidates = r->only_huge ? 0 : CANDIDATES_MAX;
+        for (long s = next_in(r, r->dirty, 0); s >= 0 && candidates != 0;
+             s = next_in(r, r->dirty, (size_t)s + 1), candidates--) {
+            const struct superslab *state = &r->states[s];
+            unsigned first = 0;
+            struct merit merit = best_start(state, slabs, alignment_slabs, &first);
+            if (merit.dirty > 0 && better(merit, best)) {
+                best = merit;
+                *out = (struct place){r, (size_t)s, first};
+                if (merit.dirty == slabs && (slabs == 1 || merit.hole == slabs)) {
+                    return true;
+                }
+            }
+        }
+    }
+    return best.dirty > 0;
+}
+
 /* Resident memory first, then the lowest address: what is in use stays close together. */
 static bool find_free(unsigned slabs, unsigned alignment_slabs, struct place *out) {
-    for (struct region *r = arena.oldest; r != NULL && arena.dirty_slabs >= slabs; r = r->next) {
-        if (!r->only_huge && search(r, r->dirty, true, slabs, alignment_slabs, CANDIDATES_MAX, out)) {
-            return true;
-        }
+    if (arena.dirty_slabs > 0 && search_dirty(slabs, alignment_slabs, out)) {
+        return true;
     }
     unsigned sure = log2_ceil(max_size(slabs, alignment_slabs));
     for (struct region *r = arena.oldest; r != NULL; r = r->next) {
         if (r->only_huge) {
             continue;
         }
-        if (search(r, r->avail[bit_highest(slabs)], false, slabs, alignment_slabs, CANDIDATES_MAX, out) ||
-            search(r, r->avail[sure], false, slabs, alignment_slabs, -1, out)) {
+        if (search(r, r->avail[bit_highest(slabs)], slabs, alignment_slabs, CANDIDATES_MAX, out) ||
+            search(r, r->avail[sure], slabs, alignment_slabs, -1, out)) {
             return true;
         }
         if (r->committed < r->superslabs && region_commit(r, r->committed + 1)) {
-            return search(r, r->avail[AVAIL_LEVELS - 1], false, slabs, alignment_slabs, -1, out);
+            return search(r, r->avail[AVAIL_LEVELS - 1], slabs, alignment_slabs, -1, out);
         }
     }
     return false;
@@ -150,6 +211,7 @@ struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_stat
     if (found) {
         slab = claim(&place, slabs, zero);
         slab->run_slabs = (uint8_t)slabs;
+        slab->huge_pages = slab->watched = false;
         /* relaxed: the lock orders both for the arena, the caller's publication for all others */
         atomic_store_explicit(&slab->span_bytes, slabs * SLAB_BYTES, memory_order_relaxed);
         atomic_store_explicit(&slab->state, state, memory_order_relaxed);
@@ -162,24 +224,25 @@ bool arena_is_large(void) {
     return atomic_load_explicit(&arena.is_large, memory_order_relaxed);
 }
 
-void arena_free_slabs(struct region *r, size_t first_slab, size_t slabs) {
+void arena_free_slabs(struct region *r, size_t first_slab, size_t slabs, size_t resident) {
     arena.used_slabs -= slabs;
     note_size();
-    arena.dirty_slabs += slabs;
+    arena.dirty_slabs += resident;
     while (slabs > 0) {
         size_t superslab = first_slab / SLABS_PER_SUPERSLAB;
         unsigned first = (unsigned)(first_slab % SLABS_PER_SUPERSLAB);
         unsigned here = (unsigned)min_size(slabs, SLABS_PER_SUPERSLAB - first);
-        uint32_t mask = bits32_below(here) << first;
-        r->states[superslab].free |= mask;
-        r->states[superslab].dirty |= mask;
+        unsigned dirty = (unsigned)min_size(resident, here);
+        r->states[superslab].free |= bits32_below(here) << first;
+        r->states[superslab].dirty |= bits32_below(dirty) << first;
         region_note(r, superslab);
         first_slab += here;
         slabs -= here;
+        resident -= dirty;
     }
 }
 
-void arena_give(struct slab *head, bool bitmap_touched) {
+void arena_give(struct slab *head, size_t used_bytes, bool bitmap_touched) {
     struct region *r = region_of((uintptr_t)head);
     size_t first = (size_t)(head - region_slab(r, 0));
     lock_acquire(&arena.lock);
@@ -188,7 +251,7 @@ void arena_give(struct slab *head, bool bitmap_touched) {
         size_t superslab = first / SLABS_PER_SUPERSLAB;
         r->bitmaps_touched[superslab / 64] |= (uint64_t)1 << (superslab % 64);
     }
-    arena_free_slabs(r, first, head->run_slabs);
+    arena_free_slabs(r, first, head->run_slabs, round_up(used_bytes, SLAB_BYTES) >> SLAB_SHIFT);
     arena_unlock_within_bound();
 }
 
@@ -209,7 +272,7 @@ bool arena_resize(struct slab *head, unsigned slabs) {
         }
         claim(&tail, slabs - had, &zero);
     } else if (slabs < had) {
-        arena_free_slabs(r, index + slabs, had - slabs);
+        arena_free_slabs(r, index + slabs, had - slabs, had - slabs);
     }
     head->run_slabs = (uint8_t)slabs;
     arena_unlock_within_bound();
@@ -256,6 +319,7 @@ void arena_visit(void (*visit)(struct slab *head, uintptr_t address, void *conte
 }
 
 void arena_lock_for_fork(void) {
+    huge_pages_lock_for_fork();
     lock_acquire(&arena.lock);
     arena_wait_for_purge();
 }
@@ -266,4 +330,5 @@ void arena_unlock_after_fork(bool child) {
         decay_lost_by_fork();
     }
     lock_end_fork(&arena.lock, child);
+    huge_pages_unlock_after_fork(child);
 }

@@ -1,4 +1,5 @@
 #include "arena/arena.h"
+#include "arena/huge_pages.h"
 #include "arena/internal.h"
 #include "os/os.h"
 #include "os/report.h"
@@ -33,11 +34,39 @@ static bool superslab_free(const struct region *r, size_t s) {
 
 struct run {
     struct region *region;
-    size_t first, length;
+    size_t first, length; /* the run begins there, in a free one of this length */
+    size_t dirty;         /* resident slabs in it */
 };
 
-/* The shortest free run that holds `superslabs` at the alignment; the lowest of equals. */
+static size_t dirty_in(const struct region *r, size_t s) {
+    return s < r->committed ? bit_count(r->states[s].dirty) : 0;
+}
+
+/* Looks at every place for the run in the free superslabs begin..end-1. */
+static void fit_within(struct region *r, size_t begin, size_t end, size_t superslabs, size_t step,
+                       struct run *best) {
+    size_t first = (round_up(region_superslab_address(r, begin), step << SUPERSLAB_SHIFT) - r->base) >>
+                   SUPERSLAB_SHIFT;
+    size_t dirty = 0;
+    for (size_t s = first; s < end && s < first + superslabs; s++) {
+        dirty += dirty_in(r, s);
+    }
+    for (; first + superslabs <= end; first += step) {
+        if (best->region == NULL || dirty > best->dirty ||
+            (dirty == best->dirty && end - begin < best->length)) {
+            *best = (struct run){r, first, end - begin, dirty};
+        }
+        for (size_t k = first; k < first + step; k++) {
+            dirty -= dirty_in(r, k);
+            dirty += k + superslabs < end ? dirty_in(r, k + superslabs) : 0;
+        }
+    }
+}
+
+/* The free run that needs the fewest pages from the OS; of equals the one in the shortest free one, so that long
+ * ones stay, and of those the lowest. */
 static bool best_fit(size_t superslabs, size_t alignment, struct run *best) {
+    size_t step = max_size(alignment >> SUPERSLAB_SHIFT, 1);
     best->region = NULL;
     for (struct region *r = arena.oldest; r != NULL; r = r->next) {
         for (size_t s = 0; s < r->superslabs;) {
@@ -49,18 +78,14 @@ static bool best_fit(size_t superslabs, size_t alignment, struct run *best) {
             while (s < r->superslabs && superslab_free(r, s)) {
                 s++;
             }
-            size_t start =
-                (round_up(region_superslab_address(r, begin), alignment) - r->base) >> SUPERSLAB_SHIFT;
-            if (start + superslabs <= s && (best->region == NULL || s - begin < best->length)) {
-                *best = (struct run){r, start, s - begin};
-            }
+            fit_within(r, begin, s, superslabs, step, best);
         }
     }
     return best->region != NULL && region_commit(best->region, (uint32_t)(best->first + superslabs));
 }
 
-/* Takes whole free superslabs; true if all of them read as zero. */
-static bool claim_superslabs(struct region *r, size_t first, size_t count) {
+/* Takes whole free superslabs; returns how many slabs of them may be resident. */
+static size_t claim_superslabs(struct region *r, size_t first, size_t count) {
     size_t dirty = 0;
     for (size_t s = first; s < first + count; s++) {
         dirty += bit_count(r->states[s].dirty);
@@ -68,7 +93,7 @@ static bool claim_superslabs(struct region *r, size_t first, size_t count) {
         region_note(r, s);
     }
     arena_note_taken(dirty, count * SLABS_PER_SUPERSLAB - dirty);
-    return dirty == 0;
+    return dirty;
 }
 
 struct slab *arena_take_huge(size_t bytes, size_t alignment, bool *zero) {
@@ -76,6 +101,7 @@ struct slab *arena_take_huge(size_t bytes, size_t alignment, bool *zero) {
     size_t with_slack = superslabs + (alignment > SUPERSLAB_BYTES ? alignment >> SUPERSLAB_SHIFT : 0);
     struct slab *slab = NULL;
     struct run run;
+    size_t dirty = 0;
     if (superslabs > (size_t)1 << (ADDRESS_BITS - SUPERSLAB_SHIFT) ||
         with_slack > (size_t)1 << (ADDRESS_BITS - SUPERSLAB_SHIFT)) {
         return NULL;
@@ -91,36 +117,39 @@ struct slab *arena_take_huge(size_t bytes, size_t alignment, bool *zero) {
                  best_fit(superslabs, alignment, &run));
     }
     if (found) {
-        *zero = claim_superslabs(run.region, run.first, superslabs);
+        dirty = claim_superslabs(run.region, run.first, superslabs);
+        *zero = dirty == 0;
         slab = region_slab(run.region, run.first * SLABS_PER_SUPERSLAB);
         slab->run_slabs = 0;
         slab->moved = false;
+        slab->huge_pages = slab->watched = false;
         /* relaxed: as in arena_take */
         atomic_store_explicit(&slab->span_bytes, superslabs << SUPERSLAB_SHIFT, memory_order_relaxed);
         atomic_store_explicit(&slab->state, SLAB_LARGE, memory_order_relaxed);
     }
     lock_release(&arena.lock);
+    if (found) {
+        huge_pages_taken(slab, bytes, dirty);
+    }
     return slab;
 }
 
 /* Frees whole superslabs, resident or not. */
 static void free_superslabs(struct region *r, size_t first, size_t count, bool resident) {
-    arena_free_slabs(r, first * SLABS_PER_SUPERSLAB, count * SLABS_PER_SUPERSLAB);
-    for (size_t s = first; s < first + count && !resident; s++) {
-        arena.dirty_slabs -= SLABS_PER_SUPERSLAB;
-        r->states[s].dirty = 0;
-        region_note(r, s);
-    }
+    size_t slabs = count * SLABS_PER_SUPERSLAB;
+    arena_free_slabs(r, first * SLABS_PER_SUPERSLAB, slabs, resident ? slabs : 0);
 }
 
 void arena_give_huge(struct slab *head, bool resident) {
     struct region *r = region_of((uintptr_t)head);
     size_t first = (size_t)(head - region_slab(r, 0)) / SLABS_PER_SUPERSLAB;
     size_t superslabs = arena_run_slabs(head) / SLABS_PER_SUPERSLAB;
+    huge_pages_given(head);
     if (head->moved && resident) {
         void *start = (void *)region_superslab_address(r, first);
         if (os_renew(start, superslabs << SUPERSLAB_SHIFT)) {
             resident = false;
+            huge_pages_renewed(r, first, superslabs);
         } else if (!os_commit(start, superslabs << SUPERSLAB_SHIFT)) {
             report_fallback(FALLBACK_RUN_LOST, superslabs << SUPERSLAB_SHIFT);
             return; /* its addresses may be another mapping's by now: it stays taken */
@@ -140,6 +169,10 @@ bool arena_resize_huge(struct slab *head, size_t bytes) {
     size_t first = (size_t)(head - region_slab(r, 0)) / SLABS_PER_SUPERSLAB;
     size_t had = arena_run_slabs(head) / SLABS_PER_SUPERSLAB;
     size_t wanted = round_up(bytes, SUPERSLAB_BYTES) >> SUPERSLAB_SHIFT;
+    size_t had_bytes = atomic_load_explicit(&head->span_bytes, memory_order_relaxed); /* the caller's own */
+    if (wanted < had) {
+        huge_pages_shortened(head, wanted);
+    }
     lock_acquire(&arena.lock);
     bool done = first + wanted <= r->superslabs;
     for (size_t s = first + had; done && s < first + wanted; s++) {
@@ -157,5 +190,8 @@ bool arena_resize_huge(struct slab *head, size_t bytes) {
         atomic_store_explicit(&head->span_bytes, bytes, memory_order_relaxed); /* as in arena_take */
     }
     arena_unlock_within_bound();
+    if (done) {
+        huge_pages_grown(head, had_bytes, bytes);
+    }
     return done;
 }

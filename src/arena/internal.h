@@ -40,8 +40,8 @@ void arena_note_taken(size_t dirty, size_t clean);
  * Returns the slabs purged; gives up when the OS refuses. */
 size_t arena_purge_to(size_t target);
 
-/* Marks slabs free and dirty. */
-void arena_free_slabs(struct region *region, size_t first_slab, size_t slabs);
+/* Marks slabs free, and the first `resident` of them dirty. */
+void arena_free_slabs(struct region *region, size_t first_slab, size_t slabs, size_t resident);
 
 /* Releases the lock, having purged what is over the bound (the lock is let go for the system calls). */
 void arena_unlock_within_bound(void);

@@ -7,6 +7,10 @@
 /* Near a limit of the container, what may stay is this part. */
 #define SCARCE_PART 8
 
+/* What is purged at once: enough to be worth a system call, and little enough to keep what may be wanted. */
+#define PURGED_PART 16
+#define PURGED_LEAST 8
+
 size_t retention_bound(const struct retention *r, size_t used) {
     size_t least = option_number(OPTION_RETAIN_MIN) >> SLAB_SHIFT;
     size_t share = used * option_number(OPTION_RETAIN_PERCENT) / 100;
@@ -17,7 +21,7 @@ size_t retention_bound(const struct retention *r, size_t used) {
 }
 
 size_t retention_purge_target(size_t bound) {
-    return bound - bound / 4;
+    return bound - max_size(bound / PURGED_PART, min_size(bound / 4, PURGED_LEAST));
 }
 
 void retention_note_purged(struct retention *r, size_t slabs) {

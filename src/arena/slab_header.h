@@ -30,11 +30,14 @@ struct slab {
     _Atomic uint8_t state;       /* enum slab_state */
     uint8_t size_class;
     uint8_t run_slabs;           /* length of the run, 0 if it is longer than a superslab */
+    bool taken_clean;            /* nothing of a run of blocks was resident when it was taken */
     _Atomic uint16_t full_words; /* words in which every block is free; exact while parked */
-    bool moved;                  /* a huge run whose pages came by os_move_pages */
+    bool moved : 1;              /* a huge run whose pages came by os_move_pages */
+    bool huge_pages : 1;         /* a large or huge block that got huge pages, or was populated */
+    bool watched : 1;            /* one that tells whether blocks of its size are filled: see huge_pages.h */
     struct slab *next;           /* in the inbox or in the owner's list */
     struct slab *previous;       /* in the owner's list */
-    _Atomic size_t span_bytes;   /* usable bytes of a large or huge block; else of the run */
+    _Atomic size_t span_bytes;   /* usable bytes of a large or huge block; of other runs, those perhaps used */
 };
 _Static_assert(sizeof(struct slab) == CACHE_LINE_BYTES, "a slab header is one cache line");
 

@@ -8,6 +8,8 @@
 /* A class that got so many fresh slabs in a row, and no free block in between, is growing: the next ones are
  * sure to be filled. */
 #define FRESH_BEFORE_POPULATING 4
+/* Of larger blocks a program may never touch every page. */
+#define POPULATED_MAX_BYTES (OS_PAGE_BYTES / 2)
 /* Abandoned heaps asked for a slab before the arena is. */
 #define ABANDONED_ASKED 8
 
@@ -91,7 +93,10 @@ static void give_back(struct heap *self, struct slab *slab) {
     if (self != NULL) {
         count(&self->counters.slabs_released, 1);
     }
-    arena_give(slab, c->words * sizeof(uint64_t) > SMALL_BITMAP_BYTES);
+    /* relaxed: as above */
+    size_t used = slab->taken_clean ? atomic_load_explicit(&slab->span_bytes, memory_order_relaxed)
+                                    : c->run_slabs * SLAB_BYTES;
+    arena_give(slab, used, c->words * sizeof(uint64_t) > SMALL_BITMAP_BYTES);
 }
 
 /* Unlinks the slab if it is free; the owner's lock is held. */
@@ -160,7 +165,8 @@ void bin_sweep(struct heap *self, struct heap *heap) {
 
 /* ---- Parking and queueing --------------------------------------------------------------------- */
 
-void bin_park(struct heap *heap, unsigned size_class) {
+/* The current slab has nothing left as far as its owner knows. */
+static void park(struct heap *heap, unsigned size_class) {
     struct bin *bin = &heap->bins[size_class];
     struct slab *slab = bin->current;
     /* Let go first: from the moment it is FULL, others may queue and release it. */
@@ -177,6 +183,9 @@ void bin_park(struct heap *heap, unsigned size_class) {
 
 void bin_settle_after_fork(struct heap *heap, unsigned size_class) {
     struct bin *bin = &heap->bins[size_class];
+    if (bin->aside == bin->current || (bin->aside != NULL && state_of(bin->aside) != SLAB_CURRENT)) {
+        bin->aside = NULL;
+    }
     if (bin->current != NULL && state_of(bin->current) != SLAB_CURRENT) {
         bin->current = NULL;
     }
@@ -185,23 +194,32 @@ void bin_settle_after_fork(struct heap *heap, unsigned size_class) {
     }
 }
 
-void bin_retire(struct heap *heap, unsigned size_class) {
-    struct bin *bin = &heap->bins[size_class];
-    struct slab *slab = bin->current;
-    if (slab == NULL) {
-        return;
-    }
-    bin->current = NULL;
-    slab_settle(slab, bin->pending);
+static void retire(struct heap *heap, struct slab *slab, uint64_t pending[2]) {
+    slab_settle(slab, pending);
     lock_acquire(&heap->lock);
     list_add(heap, slab);
     lock_release(&heap->lock);
     bin_release_if_free(heap, slab);
 }
 
+void bin_retire(struct heap *heap, unsigned size_class) {
+    struct bin *bin = &heap->bins[size_class];
+    struct slab *slab = bin->current;
+    if (slab != NULL) {
+        bin->current = NULL;
+        retire(heap, slab, bin->pending);
+    }
+    slab = bin->aside;
+    if (slab != NULL) {
+        uint64_t none[2] = {0, 0};
+        bin->aside = NULL;
+        retire(heap, slab, none);
+    }
+}
+
 void bin_queue(struct heap *self, struct slab *slab) {
     uint8_t expected = SLAB_FULL;
-    /* seq_cst: pairs with bin_park. Whoever wins owns the slab's list links until it is pushed. */
+    /* seq_cst: pairs with park. Whoever wins owns the slab's list links until it is pushed. */
     if (!atomic_compare_exchange_strong_explicit(&slab->state, &expected, SLAB_QUEUED, memory_order_seq_cst,
                                                  memory_order_seq_cst)) {
         return;
@@ -235,6 +253,7 @@ static void make_current(struct heap *heap, unsigned size_class, struct slab *sl
     heap->bins[size_class].current = slab;
     /* relaxed: it came out of a list under the lock */
     atomic_store_explicit(&slab->state, SLAB_CURRENT, memory_order_relaxed);
+    atomic_store_explicit(&slab->span_bytes, slab->run_slabs * SLAB_BYTES, memory_order_relaxed);
 }
 
 struct adoption {
@@ -274,13 +293,16 @@ static bool fresh_slab(struct heap *heap, unsigned size_class) {
                                : region->bitmaps + index * BITMAP_BYTES;
     region_mark_run(region, index, c->run_slabs, true);
     size_class_grow(size_class);
+    slab->taken_clean = zero;
     slab_init(slab, size_class, heap->id, (_Atomic uint64_t *)(void *)words);
     page_map_set(region->base + (index << SLAB_SHIFT), c->run_slabs,
                  page_word(heap->id, size_class * CLASS_SCALE));
     heap->bins[size_class].current = slab;
     heap->bins[size_class].pending[0] = heap->bins[size_class].pending[1] = 0;
-    if (zero && ++heap->bins[size_class].fresh > FRESH_BEFORE_POPULATING && arena_is_large() &&
+    if (zero && c->bytes <= POPULATED_MAX_BYTES &&
+        ++heap->bins[size_class].fresh > FRESH_BEFORE_POPULATING && arena_is_large() &&
         os_populate((void *)(region->base + (index << SLAB_SHIFT)), c->run_slabs << SLAB_SHIFT)) {
+        slab->taken_clean = false;
         count(&heap->counters.populated_slabs, c->run_slabs);
     }
     count(&heap->counters.slabs_created, 1);
@@ -288,23 +310,42 @@ static bool fresh_slab(struct heap *heap, unsigned size_class) {
     return true;
 }
 
-bool bin_next_slab(struct heap *heap, unsigned size_class) {
+/* The fullest of the partly-used slabs becomes the current one. */
+static bool partial_slab(struct heap *heap, unsigned size_class) {
     /* relaxed: an idle look; drain_inbox acquires */
-    if (list_first(heap, size_class) != NULL ||
-        atomic_load_explicit(&heap->inbox, memory_order_relaxed) != NULL) {
-        lock_acquire(&heap->lock);
-        drain_inbox(heap);
-        struct slab *slab = list_choose(heap, size_class);
-        if (slab != NULL) {
-            list_remove(heap, slab);
-            make_current(heap, size_class, slab);
+    if (list_first(heap, size_class) == NULL &&
+        atomic_load_explicit(&heap->inbox, memory_order_relaxed) == NULL) {
+        return false;
+    }
+    struct bin *bin = &heap->bins[size_class];
+    lock_acquire(&heap->lock);
+    drain_inbox(heap);
+    struct slab *slab = list_choose(heap, size_class);
+    if (slab != NULL) {
+        list_remove(heap, slab);
+        if (bin->current != NULL) {
+            bin->aside = bin->current;
         }
-        lock_release(&heap->lock);
-        if (slab != NULL) {
-            heap->bins[size_class].fresh = 0;
-            count(&heap->counters.refills_partial, 1);
-            return true;
-        }
+        make_current(heap, size_class, slab);
+    }
+    lock_release(&heap->lock);
+    if (slab != NULL) {
+        bin->fresh = 0;
+        count(&heap->counters.refills_partial, 1);
+    }
+    return slab != NULL;
+}
+
+/* There is no current slab. */
+static bool next_slab(struct heap *heap, unsigned size_class) {
+    if (partial_slab(heap, size_class)) {
+        return true;
+    }
+    struct bin *bin = &heap->bins[size_class];
+    if (bin->aside != NULL) {
+        bin->current = bin->aside;
+        bin->aside = NULL;
+        return true;
     }
     struct adoption adoption = {heap, size_class};
     if (heap_visit_abandoned(adopt_from, &adoption, ABANDONED_ASKED)) {
@@ -313,4 +354,29 @@ bool bin_next_slab(struct heap *heap, unsigned size_class) {
         return true;
     }
     return fresh_slab(heap, size_class);
+}
+
+/* Blocks that were used before come first, those of other slabs too: their pages are there. */
+size_t bin_take(struct heap *heap, unsigned size_class, void **out, size_t want) {
+    struct bin *bin = &heap->bins[size_class];
+    for (;;) {
+        struct slab *slab = bin->current;
+        if (slab != NULL) {
+            uintptr_t start = arena_address(slab);
+            size_t n = slab_take_returned(slab, start, bin->pending, out, want);
+            if (n > 0) {
+                return n;
+            }
+            if (!slab_has_fresh(slab)) {
+                park(heap, size_class);
+            } else if (!partial_slab(heap, size_class)) {
+                return slab_take_fresh(slab, start, out, want);
+            } else {
+                continue;
+            }
+        }
+        if (!next_slab(heap, size_class)) {
+            return 0;
+        }
+    }
 }

@@ -28,6 +28,7 @@ _Static_assert(sizeof(struct magazine) == CLASS_SCALE, "class offsets in page-ma
 /* Where a magazine is refilled from. */
 struct bin {
     struct slab *current;
+    struct slab *aside; /* has blocks that were never used; set aside while others have used ones */
     struct slab *_Atomic partial; /* doubly linked; written under the heap's lock */
     uint64_t pending[2];          /* words of the current slab taken over from its summary */
     uint32_t fresh;               /* fresh slabs in a row: the program grows */
@@ -154,12 +155,9 @@ void heap_check_block(const char *action, const void *block);
 
 /* ---- bins.c: which slab a heap takes blocks from --------------------------------------------- */
 
-/* Makes a slab with free blocks the current one: from the inbox, the partly-used ones, an abandoned
- * heap, or the arena. False if there is no memory. */
-bool bin_next_slab(struct heap *heap, unsigned size_class);
-/* Parks the current slab, which has nothing left as far as its owner knows: there is none then. */
-void bin_park(struct heap *heap, unsigned size_class);
-/* Puts the current slab among the partly-used ones or releases it. */
+/* Up to `want` free blocks of the class into `out`, lowest address last; 0 if there is no memory. */
+size_t bin_take(struct heap *heap, unsigned size_class, void **out, size_t want);
+/* Puts the current slab among the partly-used ones or releases it, and so the one set aside. */
 void bin_retire(struct heap *heap, unsigned size_class);
 /* The slab has free blocks again: sees that its owner learns of it. */
 void bin_queue(struct heap *self, struct slab *slab);

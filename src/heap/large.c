@@ -1,6 +1,7 @@
 #include "heap/large.h"
 
 #include "arena/arena.h"
+#include "arena/huge_pages.h"
 #include "base/text.h"
 #include "os/os.h"
 #include "os/report.h"
@@ -50,6 +51,9 @@ static void *allocate_run(struct heap *heap, size_t size, size_t alignment, bool
     }
     uintptr_t address = arena_address(slab);
     set_span(slab, span);
+    if (!huge && *zero) {
+        huge_pages_taken(slab, span, 0);
+    }
     page_map_set(address, 1, page_word(huge ? PAGE_OWNER_HUGE : PAGE_OWNER_LARGE, 0));
     count_event(heap, huge, true);
     return (void *)address;
@@ -88,7 +92,8 @@ void large_free(struct heap *heap, void *p) {
     if (huge) {
         arena_give_huge(slab, true);
     } else {
-        arena_give(slab, false);
+        huge_pages_given(slab);
+        arena_give(slab, span_of(slab), false);
     }
 }
 
@@ -103,6 +108,8 @@ static void *move_huge(struct heap *heap, struct slab *slab, void *p, size_t spa
     if (target == NULL) {
         return NULL;
     }
+    huge_pages_unwatch(slab);
+    huge_pages_unwatch(target);
     uintptr_t address = arena_address(target);
     void *moved = (void *)address;
     /* The whole run and not just the span: what is left behind must read as zero throughout. */
@@ -122,9 +129,14 @@ static void *move_huge(struct heap *heap, struct slab *slab, void *p, size_t spa
         report_fallback(FALLBACK_MOVE_BY_COPY, span_of(slab));
         memcpy(moved, p, span_of(slab));
     }
+    size_t had = span_of(slab);
     set_span(target, span);
     page_map_set(address, 1, page_word(PAGE_OWNER_HUGE, 0));
     page_map_set((uintptr_t)p, 1, 0);
+    if (by_pages) {
+        huge_pages_moved(slab, target);
+        huge_pages_grown(target, had, span);
+    }
     arena_give_huge(slab, !by_pages);
     return moved;
 }

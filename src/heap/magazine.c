@@ -52,7 +52,6 @@ static bool grow_if_busy(struct heap *heap, struct magazine *m, unsigned size_cl
 
 static void *refill(struct heap *heap, unsigned size_class) {
     struct magazine *m = &heap->magazines[size_class];
-    struct bin *bin = &heap->bins[size_class];
     grow_if_busy(heap, m, size_class);
     void *single[1];
     void **out = m->base;
@@ -61,18 +60,9 @@ static void *refill(struct heap *heap, unsigned size_class) {
         out = single;
         want = 1;
     }
-    size_t n = 0;
-    for (;;) {
-        if (bin->current != NULL) {
-            n = slab_take(bin->current, arena_address(bin->current), bin->pending, out, want);
-            if (n > 0) {
-                break;
-            }
-            bin_park(heap, size_class);
-        }
-        if (!bin_next_slab(heap, size_class)) {
-            return NULL;
-        }
+    size_t n = bin_take(heap, size_class, out, want);
+    if (n == 0) {
+        return NULL;
     }
     count(&heap->counters.refills, 1);
     count(&heap->counters.refilled_blocks, n);

@@ -18,6 +18,9 @@
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
 #endif
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -138,6 +141,33 @@ bool os_populate(void *address, size_t bytes) {
     return KEEPING_ERRNO(int, madvise(address, bytes, MADV_POPULATE_WRITE)) == 0;
 }
 
+bool os_ask_for_huge_pages(void *address, size_t bytes, bool wanted) {
+    count_call();
+    return KEEPING_ERRNO(int, madvise(address, bytes, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE)) == 0;
+}
+
+bool os_all_resident(void *address, size_t bytes) {
+    unsigned char pages[512];
+    for (size_t at = 0; at < bytes; at += sizeof pages * OS_PAGE_BYTES) {
+        size_t length = min_size(bytes - at, sizeof pages * OS_PAGE_BYTES);
+        count_call();
+        if (KEEPING_ERRNO(int, mincore((char *)address + at, length, pages)) != 0) {
+            return false;
+        }
+        for (size_t i = 0; i < length / OS_PAGE_BYTES; i++) {
+            if ((pages[i] & 1) == 0) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+bool os_all_readable(void *address, size_t bytes) {
+    count_call();
+    return KEEPING_ERRNO(int, madvise(address, bytes, MADV_POPULATE_READ)) == 0;
+}
+
 bool os_purge(void *address, size_t bytes) {
     if (KEEPING_ERRNO(bool, fault_due(OS_FAULT_PURGE))) {
         return false;
@@ -156,14 +186,16 @@ bool os_renew(void *address, size_t bytes) {
                              map(address, bytes, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE) == address);
 }
 
-enum os_move os_move_pages(void *from, void *to, size_t bytes) {
+/* A range that is one area of the kernel's, or fails with EFAULT. */
+static enum os_move move_area(void *from, void *to, size_t bytes) {
     if (fault_due(OS_FAULT_REMAP)) {
         return OS_NOT_MOVED;
     }
     /* First to a place of the kernel's choice: want of address space, too many mappings and pages of
      * several areas end here, with nothing touched. Given a place, the kernel clears it before it looks. */
     count_call();
-    void *between = mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_DONTUNMAP);
+    /* libc hands on the last argument, which kernels look at, as it finds it. */
+    void *between = mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
     if (between == MAP_FAILED) {
         return OS_NOT_MOVED;
     }
@@ -180,6 +212,42 @@ enum os_move os_move_pages(void *from, void *to, size_t bytes) {
     if (again != NULL) {
         os_release(again, bytes); /* an old kernel took the address for a hint */
     }
+    return OS_TARGET_LOST;
+}
+
+/* What was moved before and has grown since is several areas, each of which moves on its own. What does not
+ * is copied. False if a part of the target is lost; `*done` bytes have been moved or copied before it. */
+static bool move_areas(char *from, char *to, size_t bytes, size_t *done) {
+    enum os_move move = move_area(from, to, bytes);
+    if (move == OS_NOT_MOVED && errno == EFAULT && bytes > OS_MOVE_GRANULE_BYTES) {
+        size_t half = round_up(bytes / 2, OS_MOVE_GRANULE_BYTES);
+        return move_areas(from, to, half, done) && move_areas(from + half, to + half, bytes - half, done);
+    }
+    if (move == OS_TARGET_LOST) {
+        return false;
+    }
+    if (move == OS_NOT_MOVED) {
+        memcpy(to, from, bytes);
+        if (!os_purge(from, bytes)) {
+            memset(from, 0, bytes);
+        }
+    }
+    *done += bytes;
+    return true;
+}
+
+enum os_move os_move_pages(void *from, void *to, size_t bytes) {
+    size_t half = round_up(bytes / 2, OS_MOVE_GRANULE_BYTES);
+    enum os_move move = move_area(from, to, bytes);
+    if (move != OS_NOT_MOVED || errno != EFAULT || half >= bytes) {
+        return move;
+    }
+    size_t done = 0;
+    if (move_areas(from, to, half, &done) &&
+        move_areas((char *)from + half, (char *)to + half, bytes - half, &done)) {
+        return OS_MOVED;
+    }
+    memcpy(from, to, done);
     return OS_TARGET_LOST;
 }
 

@@ -50,7 +50,7 @@ static size_t take_word(struct slab *slab, uintptr_t start, unsigned word, void 
     return expand(start, c->bytes, word * 64, bits, out);
 }
 
-static size_t take_bump(struct slab *slab, uintptr_t start, void **out, size_t want) {
+size_t slab_take_fresh(struct slab *slab, uintptr_t start, void **out, size_t want) {
     const struct size_class *c = &size_classes[slab->size_class];
     /* relaxed: only the owner writes it; readers of other threads see it with the block itself */
     uint32_t bump = atomic_load_explicit(&slab->bump, memory_order_relaxed);
@@ -64,7 +64,7 @@ static size_t take_bump(struct slab *slab, uintptr_t start, void **out, size_t w
     return n;
 }
 
-size_t slab_take(struct slab *slab, uintptr_t start, uint64_t pending[2], void **out, size_t want) {
+size_t slab_take_returned(struct slab *slab, uintptr_t start, uint64_t pending[2], void **out, size_t want) {
     size_t n = 0;
     for (unsigned half = 0; half < 2 && n < want; half++) {
         /* The summary bit is cleared before the word is emptied: a block returned in between finds the
@@ -85,9 +85,6 @@ size_t slab_take(struct slab *slab, uintptr_t start, uint64_t pending[2], void *
             }
         }
     }
-    if (n == 0) {
-        n = take_bump(slab, start, out, want);
-    }
     return n;
 }
 
@@ -105,6 +102,9 @@ static void put_own(struct slab *slab, unsigned word, uint64_t mask) {
 void slab_settle(struct slab *slab, uint64_t pending[2]) {
     const struct size_class *c = &size_classes[slab->size_class];
     uint32_t bump = atomic_load_explicit(&slab->bump, memory_order_relaxed); /* its own */
+    if (slab->taken_clean && bump < c->blocks) {
+        atomic_store_explicit(&slab->span_bytes, (size_t)bump * c->bytes, memory_order_relaxed); /* its own */
+    }
     for (uint32_t block = bump; block < c->blocks; block = (block / 64 + 1) * 64) {
         unsigned word = block / 64;
         uint64_t mask = size_class_word_mask(c, word) & ~bits_below(block % 64);

@@ -23,12 +23,21 @@ enum slab_event {
 /* Makes the header ready for blocks of `size_class`; the bitmap must be zero. */
 void slab_init(struct slab *slab, unsigned size_class, uint32_t owner, _Atomic uint64_t *words);
 
-/* Owner, SLAB_CURRENT: up to `want` blocks into `out`, lowest address last. `pending` holds what the
- * owner has taken over from the summary and belongs to the current slab. May overshoot `want` never. */
-size_t slab_take(struct slab *slab, uintptr_t start, uint64_t pending[2], void **out, size_t want);
+/* Owner, SLAB_CURRENT: up to `want` blocks that were returned, into `out`, lowest address last. `pending` holds
+ * what the owner has taken over from the summary and belongs to the current slab; it is empty if there are none.
+ */
+size_t slab_take_returned(struct slab *slab, uintptr_t start, uint64_t pending[2], void **out, size_t want);
+/* The same for blocks that were never handed out. */
+size_t slab_take_fresh(struct slab *slab, uintptr_t start, void **out, size_t want);
+
+/* Owner: whether there are such. */
+static inline bool slab_has_fresh(const struct slab *slab) {
+    /* relaxed: its own */
+    return atomic_load_explicit(&slab->bump, memory_order_relaxed) < size_classes[slab->size_class].blocks;
+}
 
 /* Owner, before it parks a slab that may still have blocks: writes what is un-bumped and pending to
- * the bitmap. */
+ * the bitmap. How much of the run was ever used then stands in span_bytes, until somebody takes from it. */
 void slab_settle(struct slab *slab, uint64_t pending[2]);
 
 /* Any thread: marks the blocks `mask` of word `word` free. `*double_free` gets the bits that were

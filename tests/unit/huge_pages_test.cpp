@@ -1,0 +1,175 @@
+// Huge pages save faults where a program fills its blocks, and cost no memory where it does not.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <cstddef>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "hakmem.h"
+#include "support/random.h"
+#include "support/resident.h"
+
+namespace {
+
+using hakmem_test::kKiB;
+using hakmem_test::kMiB;
+using hakmem_test::PointerArray;
+using hakmem_test::Random;
+using hakmem_test::ResidentMeter;
+
+constexpr std::size_t kPage = 4 * kKiB;
+
+// Blocks of the huge lane and of the large one, no two of them of one kind.
+constexpr std::size_t kSizes[] = {300 * kKiB, 1 * kMiB, 5 * kMiB, 20 * kMiB};
+
+void touch(void *block, std::size_t bytes, std::size_t step) {
+    for (std::size_t at = 0; at < bytes; at += step) {
+        static_cast<volatile char *>(block)[at] = 1;
+    }
+}
+
+// Live blocks come and go at random, each touched every `step` bytes.
+void churn(std::size_t size, std::size_t step, int operations, std::size_t live) {
+    Random random(size + step);
+    PointerArray blocks(live);
+    for (int i = 0; i < operations; i++) {
+        void *&block = blocks[random.below(live)];
+        hak_free(block);
+        block = hak_malloc(size);
+        ASSERT_NE(block, nullptr);
+        touch(block, size, step);
+    }
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+}
+
+class HugePages : public testing::TestWithParam<std::size_t> {
+  protected:
+    ~HugePages() override {
+        hak_collect();
+    }
+};
+
+TEST_P(HugePages, DoNotSwellBlocksThatAreTouchedHereAndThere) {
+    constexpr std::size_t kStep = 64 * kKiB;
+    const std::size_t live = 40 * kMiB / GetParam();
+    churn(GetParam(), kStep, 200, live);
+    hak_collect();
+    const ResidentMeter meter;
+    PointerArray blocks(live);
+    for (void *&block : blocks) {
+        block = hak_malloc(GetParam());
+        touch(block, GetParam(), kStep);
+    }
+    meter.expect_growth_within(40 * kMiB / kStep * kPage + 2 * kMiB, "with one page in sixteen touched");
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+}
+
+TEST_P(HugePages, AreForsakenWhenTheProgramFillsItsBlocksNoMore) {
+    constexpr std::size_t kStep = 64 * kKiB;
+    const std::size_t live = 40 * kMiB / GetParam();
+    churn(GetParam(), kPage, 400, live);
+    hak_collect();
+    churn(GetParam(), kStep, static_cast<int>(live), live);
+    hak_collect();
+    const ResidentMeter meter;
+    PointerArray blocks(live);
+    for (void *&block : blocks) {
+        block = hak_malloc(GetParam());
+        touch(block, GetParam(), kStep);
+    }
+    meter.expect_growth_within(40 * kMiB / kStep * kPage + 2 * kMiB, "after a change of habit");
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+}
+
+TEST_P(HugePages, LeaveNothingBehindInFreeMemory) {
+    churn(GetParam(), kPage, 400, 40 * kMiB / GetParam());
+    hak_collect();
+    const ResidentMeter meter;
+    std::vector<void *> blocks;
+    for (std::size_t size = 16; size <= 32 * kKiB; size *= 2) {
+        blocks.push_back(hak_malloc(size));
+        touch(blocks.back(), size, kPage);
+    }
+    meter.expect_growth_within(1 * kMiB, "by a dozen small blocks where large ones were");
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, HugePages, testing::ValuesIn(kSizes),
+                         [](const auto &info) { return std::to_string(info.param / kKiB) + "KiB"; });
+
+bool kernel_has_huge_pages() {
+    std::ifstream setting("/sys/kernel/mm/transparent_hugepage/enabled");
+    std::string line;
+    std::getline(setting, line);
+    return line.find("[never]") == std::string::npos && !line.empty();
+}
+
+TEST(HugePages, SaveFaultsWhereBlocksAreFilled) {
+    constexpr std::size_t kSize = 16 * kMiB;
+    churn(kSize, kPage, 2, 1);
+    hak_collect();
+    rusage before{};
+    rusage after{};
+    getrusage(RUSAGE_SELF, &before);
+    PointerArray blocks(8);
+    for (void *&block : blocks) {
+        block = hak_malloc(kSize);
+        touch(block, kSize, kPage);
+    }
+    getrusage(RUSAGE_SELF, &after);
+    const auto faults = static_cast<std::size_t>(after.ru_minflt - before.ru_minflt);
+    if (kernel_has_huge_pages()) {
+        EXPECT_LE(faults, kSize / kPage + 200) << "for " << blocks.size() * kSize / kPage << " pages";
+    } else {
+        EXPECT_LE(faults, blocks.size() * kSize / kPage + 200);
+    }
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+}
+
+TEST(HugeRealloc, MovesABlockAgainThatGrewSinceItWasMoved) {
+    hak_stats_t before{};
+    hak_stats_t after{};
+    hak_stats_get(&before);
+    std::size_t size = 3 * kMiB;
+    char *block = static_cast<char *>(hak_malloc(size));
+    std::memset(block, 1, size);
+    std::vector<void *> in_the_way;
+    for (int step = 2; step <= 6; step++) {
+        in_the_way.push_back(hak_malloc(3 * kMiB)); // so that it cannot grow where it stands
+        const std::size_t more = size + size / 2;
+        block = static_cast<char *>(hak_realloc(block, more));
+        ASSERT_NE(block, nullptr);
+        std::memset(block + size, step, more - size);
+        size = more;
+    }
+    std::size_t at = 0;
+    std::size_t end = 3 * kMiB;
+    for (int step = 1; step <= 6; step++) {
+        for (; at < end; at++) {
+            ASSERT_EQ(block[at], step) << at;
+        }
+        end += end / 2;
+    }
+    hak_free(block);
+    for (void *other : in_the_way) {
+        hak_free(other);
+    }
+    hak_stats_get(&after);
+    EXPECT_GE(after.huge_remaps, before.huge_remaps + 2);
+    EXPECT_EQ(after.fallbacks, before.fallbacks) << "copied";
+}
+
+} // namespace

@@ -1,0 +1,80 @@
+// Memory that was used before is used again first: a page that was never touched costs a fault, and stays.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "hakmem.h"
+#include "support/random.h"
+#include "support/resident.h"
+
+namespace {
+
+using hakmem_test::kKiB;
+using hakmem_test::kMiB;
+using hakmem_test::Random;
+
+class Reuse : public testing::TestWithParam<std::size_t> {};
+
+// Several slabs of one class with holes, and one that has blocks which nobody ever had.
+TEST_P(Reuse, OfFreedBlocksComesBeforeBlocksThatWereNeverUsed) {
+    const int size_class = hak_size_class_of(GetParam());
+    const std::size_t in_a_slab = hak_size_class_slab_bytes(size_class) / GetParam();
+    Random random(GetParam());
+    std::vector<void *> blocks(4 * in_a_slab + in_a_slab / 3);
+    for (void *&block : blocks) {
+        block = hak_malloc(GetParam());
+        ASSERT_NE(block, nullptr);
+    }
+    hak_tiny_magazine_flush_all();
+    std::set<void *> freed;
+    for (std::size_t i = 0; i < blocks.size(); i++) {
+        if (i % 3 == 0 && i < 4 * in_a_slab) {
+            freed.insert(blocks[i]);
+            hak_free(blocks[i]);
+            blocks[i] = nullptr;
+        }
+    }
+    hak_tiny_magazine_flush_all();
+    std::size_t never_used = 0;
+    for (std::size_t n = freed.size(); n > 0; n--) {
+        blocks.push_back(hak_malloc(GetParam()));
+        never_used += freed.erase(blocks.back()) == 0;
+    }
+    // What was flushed at first came from the unused ones, and was not written to either.
+    EXPECT_LE(never_used, 1024 * kKiB / GetParam() / 4 + 4) << "of " << never_used + freed.size();
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, Reuse, testing::Values(16, 100, 1000, 5000, 20'000, 40'000),
+                         testing::PrintToStringParamName());
+
+TEST(Reuse, OfAThreadsSlabsCountsOnlyWhatTheThreadUsed) {
+    hak_collect();
+    hak_stats_t before{};
+    hak_stats_t after{};
+    hak_stats_get(&before);
+    std::thread([] {
+        for (int c = hak_tiny_class_count(); c < hak_size_class_count(); c++) {
+            hak_free(hak_malloc(hak_size_class_bytes(c)));
+        }
+    }).join();
+    hak_stats_get(&after);
+    const std::size_t classes = static_cast<std::size_t>(hak_size_class_count() - hak_tiny_class_count());
+    std::size_t most = 0;
+    for (int c = hak_tiny_class_count(); c < hak_size_class_count(); c++) {
+        // What is taken at once for the first block: at most eight, and none beyond the run.
+        const std::size_t batch = std::min(8 * hak_size_class_bytes(c), hak_size_class_slab_bytes(c));
+        most += batch;
+    }
+    EXPECT_LE(after.retained_bytes, before.retained_bytes + most + classes * 64 * kKiB);
+    EXPECT_LT(after.retained_bytes, before.retained_bytes + 6 * kMiB);
+}
+
+} // namespace
