@@ -28,10 +28,13 @@ static COLD _Noreturn void report_block(const char *action, const char *detail, 
 /* The run that the last block looked at lies in; blocks of one batch often are neighbours. */
 struct view {
     uintptr_t start;
-    size_t bytes;
+    size_t bytes; /* 0: none */
     struct slab *slab;
+    const struct size_class *class;
+    uint32_t used; /* blocks that were handed out when it was looked up: the least there are now */
 };
 
+/* Aborts if `block` is not in a slab in use; `action` says what was to be done. */
 static NOINLINE void look_up(const char *action, const void *block, struct view *view) {
     struct region *region = region_of((uintptr_t)block);
     if (UNLIKELY(region == NULL)) {
@@ -39,17 +42,7 @@ static NOINLINE void look_up(const char *action, const void *block, struct view 
     }
     size_t index = region_slab_index(region, (uintptr_t)block);
     index -= region->head_back[index];
-    view->slab = region_slab(region, index);
-    view->start = region->base + (index << SLAB_SHIFT);
-    view->bytes = size_classes[view->slab->size_class].run_slabs * SLAB_BYTES;
-}
-
-/* Aborts if `block` is not the start of a block of a slab in use; `action` says what was to be done. */
-static inline struct spot locate(const char *action, const void *block, struct view *view) {
-    if (view->slab == NULL || (uintptr_t)block - view->start >= view->bytes) {
-        look_up(action, block, view);
-    }
-    struct slab *slab = view->slab;
+    struct slab *slab = region_slab(region, index);
     /* relaxed: the thread holds a block of the slab, which keeps it in use; where it does not, that is
      * the misuse looked for */
     uint8_t state = atomic_load_explicit(&slab->state, memory_order_relaxed);
@@ -57,17 +50,31 @@ static inline struct spot locate(const char *action, const void *block, struct v
         report_block(strcmp(action, INVALID_FREE) == 0 ? DOUBLE_FREE : action,
                      " (its slab is no longer in use)", block, slab);
     }
-    const struct size_class *c = &size_classes[slab->size_class];
-    size_t offset = (uintptr_t)block - view->start;
-    size_t number = (size_t)(offset * c->reciprocal >> RECIPROCAL_SHIFT);
-    if (UNLIKELY(number * c->bytes != offset)) {
-        report_block(action, " (not the start of a block)", block, slab);
-    }
+    view->slab = slab;
+    view->start = region->base + (index << SLAB_SHIFT);
+    view->class = &size_classes[slab->size_class];
+    view->bytes = view->class->run_slabs * SLAB_BYTES;
     /* relaxed: written before the block was handed out */
-    if (UNLIKELY(number >= atomic_load_explicit(&slab->bump, memory_order_relaxed))) {
-        report_block(action, " (a block that was never allocated)", block, slab);
+    view->used = atomic_load_explicit(&slab->bump, memory_order_relaxed);
+}
+
+/* The number of the block in its run; aborts if it is not the start of a block that was handed out. */
+static inline size_t locate(const char *action, const void *block, struct view *view) {
+    if (UNLIKELY((uintptr_t)block - view->start >= view->bytes)) {
+        look_up(action, block, view);
     }
-    return (struct spot){slab, (unsigned)(number / 64), (uint64_t)1 << (number % 64)};
+    size_t offset = (uintptr_t)block - view->start;
+    size_t number = (size_t)(offset * view->class->reciprocal >> RECIPROCAL_SHIFT);
+    if (UNLIKELY(number * view->class->bytes != offset)) {
+        report_block(action, " (not the start of a block)", block, view->slab);
+    }
+    if (UNLIKELY(number >= view->used)) {
+        view->used = atomic_load_explicit(&view->slab->bump, memory_order_relaxed); /* as above */
+        if (number >= view->used) {
+            report_block(action, " (a block that was never allocated)", block, view->slab);
+        }
+    }
+    return number;
 }
 
 void heap_check_block(const char *action, const void *block) {
@@ -75,7 +82,30 @@ void heap_check_block(const char *action, const void *block) {
     (void)locate(action, block, &view);
 }
 
-static void put(struct heap *heap, const struct spot *spot) {
+/* Blocks of one word often lie apart in a batch, between those of other classes: words stay open until
+ * another one needs the place, so that most get their blocks by one atomic operation. */
+#define OPEN_WORDS 32
+
+/* Runs that are remembered: blocks of several classes alternate, when another thread frees them. */
+#define VIEWS 32
+
+struct batch {
+    struct spot open[OPEN_WORDS];
+    uint32_t used;
+    struct view views[VIEWS];
+};
+
+static inline struct view *view_of(struct batch *batch, const void *block) {
+    return &batch->views[((uintptr_t)block >> SLAB_SHIFT) % VIEWS];
+}
+
+static void forget_views(struct batch *batch) {
+    for (size_t i = 0; i < VIEWS; i++) {
+        batch->views[i].bytes = 0;
+    }
+}
+
+static NOINLINE void put(struct heap *heap, struct batch *batch, const struct spot *spot) {
     uint64_t twice;
     unsigned events = slab_put(spot->slab, spot->word, spot->mask, &twice);
     if (UNLIKELY(twice != 0)) {
@@ -88,42 +118,77 @@ static void put(struct heap *heap, const struct spot *spot) {
     }
     if (events & SLAB_ALL_FREE) {
         bin_release_if_free(heap, spot->slab);
+        forget_views(batch); /* a block of it that is still to come is misuse, which look_up finds */
     }
 }
 
-/* Blocks of one word often lie apart in a batch, between those of other classes: words stay open until
- * another one needs the place, so that most get their blocks by one atomic operation. */
-#define OPEN_WORDS 32
+static size_t place_of(const struct slab *slab, unsigned word) {
+    return ((uintptr_t)slab / sizeof(struct slab) * 5 + word) % OPEN_WORDS;
+}
 
-static size_t place_of(const struct spot *spot) {
-    uintptr_t slab = (uintptr_t)spot->slab / sizeof(struct slab);
-    return (slab * 5 + spot->word) % OPEN_WORDS;
+/* The open word of the slab, which may be new. */
+static inline struct spot *open_word(struct heap *heap, struct batch *batch, struct slab *slab,
+                                     unsigned word) {
+    size_t place = place_of(slab, word);
+    struct spot *spot = &batch->open[place];
+    if ((batch->used >> place & 1) != 0) {
+        if (spot->slab == slab && spot->word == word) {
+            return spot;
+        }
+        put(heap, batch, spot);
+    }
+    batch->used |= 1u << place;
+    *spot = (struct spot){slab, word, 0};
+    return spot;
+}
+
+/* Adds blocks to an open word, as long as they are of it and in order; gives how many. What is odd in any way is
+ * left to the caller. */
+static inline size_t gather(const struct view *view, struct spot *spot, void *const *blocks, size_t n) {
+    size_t bytes = view->class->bytes;
+    uintptr_t start = view->start + spot->word * 64 * bytes;
+    size_t limit = min_size(view->used - spot->word * 64, 64) * bytes;
+    size_t i = 0;
+    if (n == 0 || (uintptr_t)blocks[0] - start >= limit) {
+        return 0;
+    }
+    uint64_t reciprocal = view->class->reciprocal;
+    uint64_t mask = spot->mask;
+    for (; i < n; i++) {
+        size_t offset = (uintptr_t)blocks[i] - start;
+        size_t number = (size_t)(offset * reciprocal >> RECIPROCAL_SHIFT);
+        uint64_t bit = (uint64_t)1 << (number % 64);
+        if (offset >= limit || number * bytes != offset || (mask & bit) != 0) {
+            break;
+        }
+        mask |= bit;
+    }
+    spot->mask = mask;
+    return i;
 }
 
 void heap_return_blocks(struct heap *heap, void *const *blocks, size_t n) {
     heap_enter(heap);
-    struct spot open[OPEN_WORDS];
-    uint32_t used = 0;
-    struct view view = {0};
-    for (size_t i = 0; i < n; i++) {
-        struct spot next = locate(INVALID_FREE, blocks[i], &view);
-        size_t place = place_of(&next);
-        struct spot *spot = &open[place];
-        if ((used >> place & 1) != 0) {
-            if (spot->slab == next.slab && spot->word == next.word) {
-                if (UNLIKELY((spot->mask & next.mask) != 0)) {
-                    report_block(DOUBLE_FREE, "", blocks[i], next.slab);
-                }
-                spot->mask |= next.mask;
-                continue;
-            }
-            put(heap, spot);
+    struct batch batch;
+    batch.used = 0;
+    forget_views(&batch);
+    for (size_t i = 0; i < n;) {
+        struct view *view = view_of(&batch, blocks[i]);
+        size_t number = locate(INVALID_FREE, blocks[i], view);
+        struct spot *spot = open_word(heap, &batch, view->slab, (unsigned)(number / 64));
+        if (UNLIKELY(view->bytes == 0)) {
+            (void)locate(INVALID_FREE, blocks[i], view);
         }
-        *spot = next;
-        used |= 1u << place;
+        uint64_t mask = (uint64_t)1 << (number % 64);
+        if (UNLIKELY((spot->mask & mask) != 0)) {
+            report_block(DOUBLE_FREE, "", blocks[i], spot->slab);
+        }
+        spot->mask |= mask;
+        i++;
+        i += gather(view, spot, blocks + i, n - i);
     }
-    for (; used != 0; used &= used - 1) {
-        put(heap, &open[bit_lowest(used)]);
+    for (; batch.used != 0; batch.used &= batch.used - 1) {
+        put(heap, &batch, &batch.open[bit_lowest(batch.used)]);
     }
     heap_leave(heap);
 }

@@ -22,7 +22,6 @@ uint16_t tiny_class_offsets[TINY_MAX_BYTES + 1];
 
 #define MAGAZINE_BLOCKS_MAX 1024
 #define MAGAZINE_BLOCKS_MIN 4
-#define TINY_MAGAZINE_BYTES ((size_t)64 << 10)
 
 static size_t class_bytes(unsigned c) {
     if (c == 0) {
@@ -58,8 +57,8 @@ static void define(unsigned c, size_t bytes, size_t magazine_bytes) {
     s->words = (uint16_t)((blocks + 63) / 64);
     s->last_word = bits_below((unsigned)((blocks - 1) % 64 + 1));
     s->run_slabs = (uint8_t)slabs;
-    size_t held = c < TINY_CLASSES ? min_size(magazine_bytes, TINY_MAGAZINE_BYTES) : magazine_bytes;
-    s->magazine_blocks = (uint16_t)max_size(min_size(held / bytes, MAGAZINE_BLOCKS_MAX), MAGAZINE_BLOCKS_MIN);
+    s->magazine_blocks =
+        (uint16_t)max_size(min_size(magazine_bytes / bytes, MAGAZINE_BLOCKS_MAX), MAGAZINE_BLOCKS_MIN);
 }
 
 void size_class_init(size_t magazine_bytes) {
