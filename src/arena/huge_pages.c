@@ -72,9 +72,11 @@ static bool is_zero(uintptr_t page) {
  * block any more; the program may have left pages in it that cannot be read. */
 static bool mostly_written(struct slab *head) {
     uintptr_t start = arena_address(head);
-    size_t part = span_of(head) / OS_PAGE_BYTES / PAGES_LOOKED_AT; /* a slab has as many pages at least */
+    size_t pages = span_of(head) / OS_PAGE_BYTES;
+    size_t looks = min_size(pages, PAGES_LOOKED_AT); /* fewer in a small block at a large alignment */
+    size_t part = pages / looks;
     unsigned unused = os_all_readable((void *)start, span_of(head)) ? 0 : PAGES_LOOKED_AT;
-    for (size_t i = 0; i < PAGES_LOOKED_AT && unused <= PAGES_UNUSED_MOST; i++) {
+    for (size_t i = 0; i < looks && unused <= PAGES_UNUSED_MOST; i++) {
         /* Somewhere in each part: a program's own steps are often powers of two. */
         size_t page = i * part + (i * 2654435761u >> 8) % part;
         unused += is_zero(start + page * OS_PAGE_BYTES);
