@@ -1,9 +1,9 @@
 #include "arena/arena.h"
 
 #include "arena/decay.h"
-#include "arena/huge_pages.h"
 #include "arena/internal.h"
 #include "arena/page_map.h"
+#include "arena/testimony.h"
 #include "options/options.h"
 #include "os/os.h"
 
@@ -62,8 +62,8 @@ static bool search(struct region *r, const uint64_t *bitmap, unsigned slabs, uns
     return false;
 }
 
-/* How good a place is: by the slabs that need no page from the OS, then by how little it leaves of the free run
- * that it is in, so that long ones stay. */
+/* How good a place is: by the slabs that need no page from the OS, then by how little it leaves of the free
+ * run that it is in, so that long ones stay. */
 struct merit {
     unsigned dirty, hole;
 };
@@ -72,8 +72,8 @@ static bool better(struct merit a, struct merit b) {
     return a.dirty != b.dirty ? a.dirty > b.dirty : a.hole < b.hole;
 }
 
-/* The best start in a superslab, the lowest of equals. Where no run is wholly resident, the ends of the free ones
- * are looked at and no place between. */
+/* The best start in a superslab, the lowest of equals. Where no run is wholly resident, the ends of the free
+ * ones are looked at and no place between. */
 static struct merit best_start(const struct superslab *state, unsigned slabs, unsigned alignment_slabs,
                                unsigned *first) {
     struct merit best = {0, SLABS_PER_SUPERSLAB + 1};
@@ -106,8 +106,11 @@ static struct merit best_start(const struct superslab *state, unsigned slabs, un
 /* The best place among superslabs that have resident slabs to give. */
 static bool search_dirty(unsigned slabs, unsigned alignment_slabs, struct place *out) {
     struct merit best = {0, SLABS_PER_SUPERSLAB + 1};
-    for (struct region *r = arena.oldest; r != NULL; r = r->next) {
-        int candidates = r->only_huge ? 0 : CANDIDATES_MAX;
+    int candidates = CANDIDATES_MAX;
+    for (struct region *r = arena.oldest; r != NULL && candidates != 0; r = r->next) {
+        if (r->only_huge) {
+            continue;
+        }
         for (long s = next_in(r, r->dirty, 0); s >= 0 && candidates != 0;
              s = next_in(r, r->dirty, (size_t)s + 1), candidates--) {
             const struct superslab *state = &r->states[s];
@@ -211,13 +214,16 @@ struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_stat
     if (found) {
         slab = claim(&place, slabs, zero);
         slab->run_slabs = (uint8_t)slabs;
-        slab->huge_pages = slab->watched = false;
         /* relaxed: the lock orders both for the arena, the caller's publication for all others */
         atomic_store_explicit(&slab->span_bytes, slabs * SLAB_BYTES, memory_order_relaxed);
         atomic_store_explicit(&slab->state, state, memory_order_relaxed);
     }
     lock_release(&arena.lock);
     return slab;
+}
+
+bool arena_is_scarce(void) {
+    return atomic_load_explicit(&arena.is_scarce, memory_order_relaxed);
 }
 
 bool arena_is_large(void) {
@@ -319,7 +325,7 @@ void arena_visit(void (*visit)(struct slab *head, uintptr_t address, void *conte
 }
 
 void arena_lock_for_fork(void) {
-    huge_pages_lock_for_fork();
+    testimony_lock_for_fork();
     lock_acquire(&arena.lock);
     arena_wait_for_purge();
 }
@@ -330,5 +336,5 @@ void arena_unlock_after_fork(bool child) {
         decay_lost_by_fork();
     }
     lock_end_fork(&arena.lock, child);
-    huge_pages_unlock_after_fork(child);
+    testimony_unlock_after_fork(child);
 }

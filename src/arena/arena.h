@@ -19,8 +19,10 @@ void arena_init(void);
 struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_state state, bool *zero);
 /* Whether so much is in use that a slab more or less does not matter. */
 bool arena_is_large(void);
-/* Gives a run back, the first `used_bytes` of it perhaps resident; `bitmap_touched` says whether its big block
- * bitmap is, too (it must be zero). */
+/* Whether the container is near its limit: nothing is made resident that is not needed. */
+bool arena_is_scarce(void);
+/* Gives a run back, the first `used_bytes` of it perhaps resident; `bitmap_touched` says whether its big
+ * block bitmap is, too (it must be zero). */
 void arena_give(struct slab *head, size_t used_bytes, bool bitmap_touched);
 
 /* A run of whole superslabs of at least `bytes`, on a multiple of `alignment` (a power of two), as

@@ -50,12 +50,17 @@ static bool memory_is_scarce(void) {
             (memory.room_bytes < memory.limit_bytes / SCARCE_ROOM_PART || memory.pressure > SCARCE_PRESSURE));
 }
 
+static void set_scarce(bool scarce) {
+    arena.retention.scarce = scarce;
+    atomic_store_explicit(&arena.is_scarce, scarce, memory_order_relaxed); /* see there */
+}
+
 /* Gives back what was dirty throughout the last period. False if the OS would not take it. */
 static bool tick(bool scarce) {
     size_t idle = min_size(arena.dirty_low, arena.dirty_slabs);
     bool taken = true;
     retention_tick(&arena.retention, idle);
-    arena.retention.scarce = scarce;
+    set_scarce(scarce);
     size_t target = min_size(arena.dirty_slabs - idle, retention_bound(&arena.retention, arena.used_slabs));
     if (target < arena.dirty_slabs) {
         size_t purged = arena_purge_to(target);
@@ -68,7 +73,7 @@ static bool tick(bool scarce) {
 
 static void thread_ends(void) {
     thread = NO_THREAD;
-    arena.retention.scarce = false; /* nobody would look again */
+    set_scarce(false); /* nobody would look again */
 }
 
 bool decay_tick(bool more) {

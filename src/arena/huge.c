@@ -45,8 +45,8 @@ static size_t dirty_in(const struct region *r, size_t s) {
 /* Looks at every place for the run in the free superslabs begin..end-1. */
 static void fit_within(struct region *r, size_t begin, size_t end, size_t superslabs, size_t step,
                        struct run *best) {
-    size_t first = (round_up(region_superslab_address(r, begin), step << SUPERSLAB_SHIFT) - r->base) >>
-                   SUPERSLAB_SHIFT;
+    size_t first =
+        (round_up(region_superslab_address(r, begin), step << SUPERSLAB_SHIFT) - r->base) >> SUPERSLAB_SHIFT;
     size_t dirty = 0;
     for (size_t s = first; s < end && s < first + superslabs; s++) {
         dirty += dirty_in(r, s);
@@ -63,8 +63,8 @@ static void fit_within(struct region *r, size_t begin, size_t end, size_t supers
     }
 }
 
-/* The free run that needs the fewest pages from the OS; of equals the one in the shortest free one, so that long
- * ones stay, and of those the lowest. */
+/* The free run that needs the fewest pages from the OS; of equals the one in the shortest free one, so that
+ * long ones stay, and of those the lowest. */
 static bool best_fit(size_t superslabs, size_t alignment, struct run *best) {
     size_t step = max_size(alignment >> SUPERSLAB_SHIFT, 1);
     best->region = NULL;
@@ -122,7 +122,6 @@ struct slab *arena_take_huge(size_t bytes, size_t alignment, bool *zero) {
         slab = region_slab(run.region, run.first * SLABS_PER_SUPERSLAB);
         slab->run_slabs = 0;
         slab->moved = false;
-        slab->huge_pages = slab->watched = false;
         /* relaxed: as in arena_take */
         atomic_store_explicit(&slab->span_bytes, superslabs << SUPERSLAB_SHIFT, memory_order_relaxed);
         atomic_store_explicit(&slab->state, SLAB_LARGE, memory_order_relaxed);
@@ -144,12 +143,14 @@ void arena_give_huge(struct slab *head, bool resident) {
     struct region *r = region_of((uintptr_t)head);
     size_t first = (size_t)(head - region_slab(r, 0)) / SLABS_PER_SUPERSLAB;
     size_t superslabs = arena_run_slabs(head) / SLABS_PER_SUPERSLAB;
-    huge_pages_given(head);
-    if (head->moved && resident) {
+    huge_pages_given(head, resident);
+    /* Where pages were moved from or to, the kernel keeps areas apart that belong together, and what the
+     * program may have done to its pages stays with them. */
+    if (head->moved || !resident) {
         void *start = (void *)region_superslab_address(r, first);
         if (os_renew(start, superslabs << SUPERSLAB_SHIFT)) {
+            os_ask_for_huge_pages(start, superslabs << SUPERSLAB_SHIFT, false);
             resident = false;
-            huge_pages_renewed(r, first, superslabs);
         } else if (!os_commit(start, superslabs << SUPERSLAB_SHIFT)) {
             report_fallback(FALLBACK_RUN_LOST, superslabs << SUPERSLAB_SHIFT);
             return; /* its addresses may be another mapping's by now: it stays taken */

@@ -107,6 +107,8 @@ struct region *region_make(size_t superslabs, bool only_huge) {
         os_release(base, bytes);
         return NULL;
     }
+    /* Whatever the system's setting: a slab of which a page is used shall not cost 2 MiB. */
+    os_ask_for_huge_pages(base, bytes, false);
     struct region *r = base;
     unsigned char *start = base;
     r->base = (uintptr_t)base;

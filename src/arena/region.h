@@ -28,7 +28,6 @@ struct region {
     uint32_t committed;             /* superslabs below this are usable memory */
     uint32_t first_free_slab;       /* the first after the metadata */
     bool only_huge;                 /* made for one huge block: no slab was ever in it */
-    _Atomic bool asks_for_small_pages; /* see huge_pages.h */
     struct superslab *states;       /* one for each superslab */
     uint64_t *avail[AVAIL_LEVELS];  /* bitmaps over superslabs */
     uint64_t *dirty;                /* bitmap: superslabs with a dirty slab */

@@ -33,11 +33,13 @@ struct slab {
     bool taken_clean;            /* nothing of a run of blocks was resident when it was taken */
     _Atomic uint16_t full_words; /* words in which every block is free; exact while parked */
     bool moved : 1;              /* a huge run whose pages came by os_move_pages */
-    bool huge_pages : 1;         /* a large or huge block that got huge pages, or was populated */
-    bool watched : 1;            /* one that tells whether blocks of its size are filled: see huge_pages.h */
-    struct slab *next;           /* in the inbox or in the owner's list */
-    struct slab *previous;       /* in the owner's list */
-    _Atomic size_t span_bytes;   /* usable bytes of a large or huge block; of other runs, those perhaps used */
+    /* Of a large or huge block; see huge_pages.h */
+    bool huge_pages : 1;       /* asks the kernel for huge pages */
+    bool ahead : 1;            /* got pages before it was written to */
+    bool watched : 1;          /* tells, when it is freed, whether the program filled it */
+    struct slab *next;         /* in the inbox or in the owner's list */
+    struct slab *previous;     /* in the owner's list */
+    _Atomic size_t span_bytes; /* usable bytes of a large or huge block; of other runs, those perhaps used */
 };
 _Static_assert(sizeof(struct slab) == CACHE_LINE_BYTES, "a slab header is one cache line");
 

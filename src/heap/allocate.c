@@ -15,28 +15,29 @@ static COLD void *out_of_memory(size_t size) {
     return NULL;
 }
 
-static inline void *pop(struct heap *heap, unsigned size_class) {
+/* Requests for an alignment get no block of another class. */
+static inline void *pop(struct heap *heap, unsigned size_class, bool may_borrow) {
     struct magazine *m = &heap->magazines[size_class];
     if (LIKELY(m->top != m->base)) {
         return *--m->top;
     }
-    return heap_refill(heap, size_class);
+    return heap_refill(heap, size_class, may_borrow);
 }
 
 /* For a thread that has no heap. */
-static COLD void *allocate_shared(unsigned size_class) {
+static COLD void *allocate_shared(unsigned size_class, bool may_borrow) {
     struct heap *heap = shared_heap_lock();
     if (heap == NULL) {
         return NULL;
     }
-    void *p = pop(heap, size_class);
+    void *p = pop(heap, size_class, may_borrow);
     shared_heap_unlock();
     return p;
 }
 
-static inline void *allocate_class(unsigned size_class) {
+static inline void *allocate_class(unsigned size_class, bool may_borrow) {
     struct heap *heap = thread_heap_get();
-    return LIKELY(heap != NULL) ? pop(heap, size_class) : allocate_shared(size_class);
+    return LIKELY(heap != NULL) ? pop(heap, size_class, may_borrow) : allocate_shared(size_class, may_borrow);
 }
 
 NOINLINE void *allocate(size_t size) {
@@ -46,7 +47,7 @@ NOINLINE void *allocate(size_t size) {
         if (UNLIKELY(thread_heap_now() == &heap_of_no_thread && runtime_libc_forced())) {
             return foreign_malloc(size);
         }
-        p = allocate_class(size_class_for(size));
+        p = allocate_class(size_class_for(size), true);
     } else if (size > REQUEST_MAX_BYTES) {
         p = NULL;
     } else if (UNLIKELY(runtime_libc_forced())) {
@@ -67,7 +68,7 @@ void *allocate_aligned(size_t alignment, size_t size) {
     void *p;
     bool zero;
     if (size <= MID_MAX_BYTES && alignment <= SLAB_BYTES) {
-        p = allocate_class(size_class_aligned(size, alignment));
+        p = allocate_class(size_class_aligned(size, alignment), false);
     } else {
         p = large_allocate(thread_heap_get(), size, alignment, &zero);
     }

@@ -299,8 +299,8 @@ static bool fresh_slab(struct heap *heap, unsigned size_class) {
                  page_word(heap->id, size_class * CLASS_SCALE));
     heap->bins[size_class].current = slab;
     heap->bins[size_class].pending[0] = heap->bins[size_class].pending[1] = 0;
-    if (zero && c->bytes <= POPULATED_MAX_BYTES &&
-        ++heap->bins[size_class].fresh > FRESH_BEFORE_POPULATING && arena_is_large() &&
+    if (zero && c->bytes <= POPULATED_MAX_BYTES && ++heap->bins[size_class].fresh > FRESH_BEFORE_POPULATING &&
+        arena_is_large() &&
         os_populate((void *)(region->base + (index << SLAB_SHIFT)), c->run_slabs << SLAB_SHIFT)) {
         slab->taken_clean = false;
         count(&heap->counters.populated_slabs, c->run_slabs);
@@ -336,11 +336,29 @@ static bool partial_slab(struct heap *heap, unsigned size_class) {
     return slab != NULL;
 }
 
-/* There is no current slab. */
-static bool next_slab(struct heap *heap, unsigned size_class) {
-    if (partial_slab(heap, size_class)) {
-        return true;
+/* Blocks that were used before, those of other slabs too: their pages are there. Leaves no current slab, or
+ * one that has only blocks which were never used. */
+size_t bin_take_used(struct heap *heap, unsigned size_class, void **out, size_t want) {
+    struct bin *bin = &heap->bins[size_class];
+    for (;;) {
+        struct slab *slab = bin->current;
+        if (slab != NULL) {
+            size_t n = slab_take_returned(slab, arena_address(slab), bin->pending, out, want);
+            if (n > 0) {
+                return n;
+            }
+            if (!slab_has_fresh(slab)) {
+                park(heap, size_class);
+            }
+        }
+        if (!partial_slab(heap, size_class)) {
+            return 0;
+        }
     }
+}
+
+/* What was set aside, a slab of an abandoned heap, or a new one. There is no current slab. */
+static bool next_slab(struct heap *heap, unsigned size_class) {
     struct bin *bin = &heap->bins[size_class];
     if (bin->aside != NULL) {
         bin->current = bin->aside;
@@ -356,27 +374,17 @@ static bool next_slab(struct heap *heap, unsigned size_class) {
     return fresh_slab(heap, size_class);
 }
 
-/* Blocks that were used before come first, those of other slabs too: their pages are there. */
 size_t bin_take(struct heap *heap, unsigned size_class, void **out, size_t want) {
     struct bin *bin = &heap->bins[size_class];
     for (;;) {
-        struct slab *slab = bin->current;
-        if (slab != NULL) {
-            uintptr_t start = arena_address(slab);
-            size_t n = slab_take_returned(slab, start, bin->pending, out, want);
-            if (n > 0) {
-                return n;
-            }
-            if (!slab_has_fresh(slab)) {
-                park(heap, size_class);
-            } else if (!partial_slab(heap, size_class)) {
-                return slab_take_fresh(slab, start, out, want);
-            } else {
-                continue;
-            }
-        }
-        if (!next_slab(heap, size_class)) {
+        if (bin->current == NULL && !next_slab(heap, size_class)) {
             return 0;
+        }
+        uintptr_t start = arena_address(bin->current);
+        size_t n = slab_has_fresh(bin->current) ? slab_take_fresh(bin->current, start, out, want)
+                                                : bin_take_used(heap, size_class, out, want);
+        if (n > 0) {
+            return n;
         }
     }
 }

@@ -142,8 +142,8 @@ static inline struct spot *open_word(struct heap *heap, struct batch *batch, str
     return spot;
 }
 
-/* Adds blocks to an open word, as long as they are of it and in order; gives how many. What is odd in any way is
- * left to the caller. */
+/* Adds blocks to an open word, as long as they are of it and in order; gives how many. What is odd in any way
+ * is left to the caller. */
 static inline size_t gather(const struct view *view, struct spot *spot, void *const *blocks, size_t n) {
     size_t bytes = view->class->bytes;
     uintptr_t start = view->start + spot->word * 64 * bytes;

@@ -28,7 +28,7 @@ _Static_assert(sizeof(struct magazine) == CLASS_SCALE, "class offsets in page-ma
 /* Where a magazine is refilled from. */
 struct bin {
     struct slab *current;
-    struct slab *aside; /* has blocks that were never used; set aside while others have used ones */
+    struct slab *aside;           /* has blocks that were never used; set aside while others have used ones */
     struct slab *_Atomic partial; /* doubly linked; written under the heap's lock */
     uint64_t pending[2];          /* words of the current slab taken over from its summary */
     uint32_t fresh;               /* fresh slabs in a row: the program grows */
@@ -42,7 +42,7 @@ struct counters {
     _Atomic uint64_t remote_frees, remote_flushes;
     _Atomic uint64_t slabs_created, slabs_released, slabs_adopted;
     _Atomic uint64_t large_allocs, large_frees, huge_allocs, huge_frees, huge_remaps;
-    _Atomic uint64_t magazine_growths;
+    _Atomic uint64_t magazine_growths, borrowed_blocks;
     _Atomic uint64_t populated_slabs, reclaimed;
 };
 
@@ -134,8 +134,9 @@ static inline size_t magazine_count(const struct magazine *m) {
 
 /* ---- magazine.c: both directions between a magazine and the slabs ---------------------------- */
 
-/* Fills the empty magazine and takes one block off it; NULL if there is no memory. */
-void *heap_refill(struct heap *heap, unsigned size_class);
+/* Fills the empty magazine and takes one block off it, or a block of a larger class if that will do; NULL if
+ * there is no memory. */
+void *heap_refill(struct heap *heap, unsigned size_class, bool may_borrow);
 /* Makes room in the full magazine by growing it or by returning its oldest blocks. */
 void heap_make_room(struct heap *heap, unsigned size_class);
 /* Returns the whole magazine to its slabs; gives the number of blocks. */
@@ -155,7 +156,10 @@ void heap_check_block(const char *action, const void *block);
 
 /* ---- bins.c: which slab a heap takes blocks from --------------------------------------------- */
 
-/* Up to `want` free blocks of the class into `out`, lowest address last; 0 if there is no memory. */
+/* Up to `want` free blocks of the class that were used before into `out`, lowest address last; 0 if the heap
+ * has none. */
+size_t bin_take_used(struct heap *heap, unsigned size_class, void **out, size_t want);
+/* Then, any others; 0 if there is no memory. */
 size_t bin_take(struct heap *heap, unsigned size_class, void **out, size_t want);
 /* Puts the current slab among the partly-used ones or releases it, and so the one set aside. */
 void bin_retire(struct heap *heap, unsigned size_class);

@@ -51,8 +51,8 @@ static void *allocate_run(struct heap *heap, size_t size, size_t alignment, bool
     }
     uintptr_t address = arena_address(slab);
     set_span(slab, span);
-    if (!huge && *zero) {
-        huge_pages_taken(slab, span, 0);
+    if (!huge) {
+        huge_pages_taken(slab, span, *zero ? 0 : slab->run_slabs);
     }
     page_map_set(address, 1, page_word(huge ? PAGE_OWNER_HUGE : PAGE_OWNER_LARGE, 0));
     count_event(heap, huge, true);
@@ -92,7 +92,7 @@ void large_free(struct heap *heap, void *p) {
     if (huge) {
         arena_give_huge(slab, true);
     } else {
-        huge_pages_given(slab);
+        huge_pages_given(slab, true);
         arena_give(slab, span_of(slab), false);
     }
 }
@@ -108,8 +108,6 @@ static void *move_huge(struct heap *heap, struct slab *slab, void *p, size_t spa
     if (target == NULL) {
         return NULL;
     }
-    huge_pages_unwatch(slab);
-    huge_pages_unwatch(target);
     uintptr_t address = arena_address(target);
     void *moved = (void *)address;
     /* The whole run and not just the span: what is left behind must read as zero throughout. */

@@ -50,7 +50,29 @@ static bool grow_if_busy(struct heap *heap, struct magazine *m, unsigned size_cl
     return false;
 }
 
-static void *refill(struct heap *heap, unsigned size_class) {
+/* Blocks from this size on are worth a look at larger classes before a page is touched that never was, and so
+ * many of these are looked at. */
+#define BORROWER_BYTES 2048
+#define LENDERS 4
+
+/* A free block of a larger class: each class has its times of many blocks, and memory for all of them at once
+ * is seldom needed. */
+static void *borrow(struct heap *heap, unsigned size_class) {
+    if (size_classes[size_class].bytes < BORROWER_BYTES) {
+        return NULL;
+    }
+    unsigned c = size_class < SPACED_CLASSES ? size_class + 1 : size_class - EXACT_CLASSES;
+    for (unsigned end = (unsigned)min_size(c + LENDERS, SPACED_CLASSES); c < end; c++) {
+        struct magazine *m = &heap->magazines[c];
+        if (m->top != m->base) {
+            count(&heap->counters.borrowed_blocks, 1);
+            return *--m->top;
+        }
+    }
+    return NULL;
+}
+
+static void *refill(struct heap *heap, unsigned size_class, bool may_borrow) {
     struct magazine *m = &heap->magazines[size_class];
     grow_if_busy(heap, m, size_class);
     void *single[1];
@@ -60,9 +82,16 @@ static void *refill(struct heap *heap, unsigned size_class) {
         out = single;
         want = 1;
     }
-    size_t n = bin_take(heap, size_class, out, want);
+    size_t n = bin_take_used(heap, size_class, out, want);
     if (n == 0) {
-        return NULL;
+        void *borrowed = may_borrow ? borrow(heap, size_class) : NULL;
+        if (borrowed != NULL) {
+            return borrowed;
+        }
+        n = bin_take(heap, size_class, out, want);
+        if (n == 0) {
+            return NULL;
+        }
     }
     count(&heap->counters.refills, 1);
     count(&heap->counters.refilled_blocks, n);
@@ -72,9 +101,9 @@ static void *refill(struct heap *heap, unsigned size_class) {
     return out[n - 1];
 }
 
-NOINLINE void *heap_refill(struct heap *heap, unsigned size_class) {
+NOINLINE void *heap_refill(struct heap *heap, unsigned size_class, bool may_borrow) {
     heap_enter(heap);
-    void *block = refill(heap, size_class);
+    void *block = refill(heap, size_class, may_borrow);
     heap_leave(heap);
     return block;
 }

@@ -30,8 +30,8 @@ bool os_populate(void *address, size_t bytes);
 bool os_ask_for_huge_pages(void *address, size_t bytes, bool wanted);
 /* Whether there is memory behind every page. */
 bool os_all_resident(void *address, size_t bytes);
-/* Whether every page may be read. False, too, where the kernel cannot tell (before 5.14). */
-bool os_all_readable(void *address, size_t bytes);
+/* Copies memory that may be unreadable, or nobody's by now. False if it is. */
+bool os_peek(void *to, uintptr_t from, size_t bytes);
 /* Gives the pages back: they stay usable and read as zero. */
 bool os_purge(void *address, size_t bytes);
 /* The same, by a mapping of its own, which ends what moving pages did to the kernel's bookkeeping. False
@@ -44,8 +44,9 @@ enum os_move {
 };
 
 /* Moves the pages at `from` to `to` (both committed, no overlap) without copying; `from` stays
- * committed and reads as zero. `bytes` is a multiple of OS_MOVE_GRANULE_BYTES. What the kernel keeps as several
- * areas (a block that was moved before and has grown since) is moved area by area, each a multiple of that. */
+ * committed and reads as zero. `bytes` is a multiple of OS_MOVE_GRANULE_BYTES. What the kernel keeps as
+ * several areas (a block that was moved before and has grown since) is moved area by area, each a multiple of
+ * that. */
 #define OS_MOVE_GRANULE_BYTES ((size_t)2 << 20)
 enum os_move os_move_pages(void *from, void *to, size_t bytes);
 

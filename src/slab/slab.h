@@ -23,8 +23,9 @@ enum slab_event {
 /* Makes the header ready for blocks of `size_class`; the bitmap must be zero. */
 void slab_init(struct slab *slab, unsigned size_class, uint32_t owner, _Atomic uint64_t *words);
 
-/* Owner, SLAB_CURRENT: up to `want` blocks that were returned, into `out`, lowest address last. `pending` holds
- * what the owner has taken over from the summary and belongs to the current slab; it is empty if there are none.
+/* Owner, SLAB_CURRENT: up to `want` blocks that were returned, into `out`, lowest address last. `pending`
+ * holds what the owner has taken over from the summary and belongs to the current slab; it is empty if there
+ * are none.
  */
 size_t slab_take_returned(struct slab *slab, uintptr_t start, uint64_t pending[2], void **out, size_t want);
 /* The same for blocks that were never handed out. */

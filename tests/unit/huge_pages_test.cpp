@@ -75,8 +75,10 @@ TEST_P(HugePages, AreForsakenWhenTheProgramFillsItsBlocksNoMore) {
     constexpr std::size_t kStep = 64 * kKiB;
     const std::size_t live = 40 * kMiB / GetParam();
     churn(GetParam(), kPage, 400, live);
-    hak_collect();
-    churn(GetParam(), kStep, static_cast<int>(live), live);
+    for (int i = 0; i < 2; i++) {
+        hak_collect();
+        churn(GetParam(), kStep, static_cast<int>(live), live);
+    }
     hak_collect();
     const ResidentMeter meter;
     PointerArray blocks(live);
@@ -105,6 +107,44 @@ TEST_P(HugePages, LeaveNothingBehindInFreeMemory) {
     }
 }
 
+TEST_P(HugePages, AreNotVouchedForByOneFilledBlockThatStays) {
+    constexpr std::size_t kTouched = 16 * kKiB;
+    const std::size_t live = 400 * kMiB / GetParam();
+    void *filled = hak_malloc(GetParam() + 2 * kPage);
+    touch(filled, GetParam(), kPage);
+    const ResidentMeter meter;
+    PointerArray blocks(live);
+    for (void *&block : blocks) {
+        block = hak_malloc(GetParam());
+        touch(block, kTouched, kPage);
+    }
+    meter.expect_growth_within(live * kTouched + 3 * GetParam() + 2 * kMiB,
+                               "by blocks of which little is used");
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+    hak_free(filled);
+}
+
+TEST_P(HugePages, AreNotVouchedForByWhatWasOnlyRead) {
+    const std::size_t live = 100 * kMiB / GetParam();
+    const ResidentMeter meter;
+    PointerArray blocks(live);
+    std::size_t sum = 0;
+    for (void *&block : blocks) {
+        block = hak_calloc(GetParam(), 1);
+        touch(block, kPage, kPage);
+        for (std::size_t at = 0; at < GetParam(); at += kPage) {
+            sum += static_cast<volatile unsigned char *>(block)[at];
+        }
+    }
+    EXPECT_EQ(sum, live);
+    meter.expect_growth_within(live * 2 * kPage + 3 * GetParam() + 2 * kMiB, "by tables of zeros");
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Sizes, HugePages, testing::ValuesIn(kSizes),
                          [](const auto &info) { return std::to_string(info.param / kKiB) + "KiB"; });
 
@@ -117,8 +157,10 @@ bool kernel_has_huge_pages() {
 
 TEST(HugePages, SaveFaultsWhereBlocksAreFilled) {
     constexpr std::size_t kSize = 16 * kMiB;
-    churn(kSize, kPage, 2, 1);
-    hak_collect();
+    for (int i = 0; i < 8; i++) {
+        churn(kSize, kPage, 1, 1);
+        hak_collect();
+    }
     rusage before{};
     rusage after{};
     getrusage(RUSAGE_SELF, &before);
@@ -137,6 +179,19 @@ TEST(HugePages, SaveFaultsWhereBlocksAreFilled) {
     for (void *block : blocks) {
         hak_free(block);
     }
+}
+
+TEST(HugeRealloc, ToManyTimesTheSizeMakesNothingResident) {
+    constexpr std::size_t kHad = 8 * kMiB;
+    constexpr std::size_t kSize = 1024 * kMiB;
+    void *block = hak_malloc(kHad);
+    touch(block, kHad, kPage);
+    const ResidentMeter meter;
+    block = hak_realloc(block, kSize);
+    ASSERT_NE(block, nullptr);
+    touch(block, kSize, 8 * kMiB);
+    meter.expect_growth_within(kSize / (8 * kMiB) * kPage + 2 * kMiB, "with one page in 8 MiB touched");
+    hak_free(block);
 }
 
 TEST(HugeRealloc, MovesABlockAgainThatGrewSinceItWasMoved) {

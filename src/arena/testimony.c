@@ -1,0 +1,122 @@
+#include "arena/testimony.h"
+
+#include "arena/layout.h"
+#include "base/bits.h"
+#include "os/lock.h"
+#include "os/os.h"
+
+/* Sizes that differ by less than a doubling are one kind of block, from one slab on. */
+#define KINDS 32
+/* Most blocks that a testimony serves for. */
+#define CREDIT_MOST 16
+/* Pieces of a block that are looked at: at its start, at its end and between. */
+#define LOOKS_MOST 4
+/* Pages whose contents are looked at, and how many of them may be as the kernel gave them. */
+#define PAGES_LOOKED_AT 16
+#define PAGES_UNUSED_MOST 2
+
+static struct kind {
+    uintptr_t start; /* of the block that is to tell; 0 for none */
+    size_t bytes;
+    unsigned credit; /* blocks that the last testimony still serves for */
+    unsigned trust;  /* those that it served for at first */
+} kinds[KINDS];
+
+static struct lock lock; /* protects the kinds */
+
+static struct kind *kind_of(size_t bytes) {
+    return &kinds[min_size(bit_highest(max_size(bytes, SLAB_BYTES) >> SLAB_SHIFT), KINDS - 1)];
+}
+
+static bool is_resident(uintptr_t start, size_t bytes) {
+    size_t piece = min_size(bytes, SUPERSLAB_BYTES);
+    for (size_t i = 0; i < LOOKS_MOST; i++) {
+        uintptr_t at = start + round_down((bytes - piece) / (LOOKS_MOST - 1) * i, OS_PAGE_BYTES);
+        if (!os_all_resident((void *)at, piece)) {
+            return false;
+        }
+        if (piece == bytes) {
+            break;
+        }
+    }
+    return true;
+}
+
+static bool is_zero(const uint64_t *words, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        if (words[i] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A page that was only read, or that came with a huge one, is resident and was never written to. */
+static bool is_written(uintptr_t start, size_t bytes) {
+    uint64_t words[OS_PAGE_BYTES / sizeof(uint64_t)];
+    size_t part = bytes / OS_PAGE_BYTES / PAGES_LOOKED_AT; /* a slab has as many pages at least */
+    unsigned unused = 0;
+    for (size_t i = 0; i < PAGES_LOOKED_AT && unused <= PAGES_UNUSED_MOST; i++) {
+        /* Somewhere in each part: a program's own steps are often powers of two. */
+        size_t page = i * part + (i * 2654435761u >> 8) % part;
+        unused += !os_peek(words, start + page * OS_PAGE_BYTES, sizeof words) ||
+                  is_zero(words, sizeof words / sizeof *words);
+    }
+    return unused <= PAGES_UNUSED_MOST;
+}
+
+bool testimony_is_filled(uintptr_t start, size_t bytes, bool ahead) {
+    return (ahead || is_resident(start, bytes)) && is_written(start, bytes);
+}
+
+static void trust_more(struct kind *kind) {
+    kind->trust = (unsigned)min_size(max_size(2 * kind->trust, 1), CREDIT_MOST);
+    kind->credit = kind->trust;
+    kind->start = 0;
+}
+
+bool testimony_says_filled(uintptr_t start, size_t bytes, bool clean) {
+    struct kind *kind = kind_of(bytes);
+    lock_acquire(&lock);
+    if (kind->credit == 0 && kind->start != 0) {
+        struct kind seen = *kind;
+        lock_release(&lock);
+        bool filled = testimony_is_filled(seen.start, seen.bytes, false);
+        lock_acquire(&lock);
+        if (filled && kind->credit == 0 && kind->start == seen.start) {
+            trust_more(kind);
+        }
+    }
+    bool known = kind->credit > 0;
+    if (known) {
+        kind->credit--;
+    } else if (clean) {
+        kind->start = start;
+        kind->bytes = bytes;
+    }
+    lock_release(&lock);
+    return known;
+}
+
+void testimony_of_freed(uintptr_t start, size_t bytes, bool ahead) {
+    if (bytes < SLAB_BYTES) {
+        return;
+    }
+    bool filled = testimony_is_filled(start, bytes, ahead);
+    struct kind *kind = kind_of(bytes);
+    lock_acquire(&lock);
+    if (filled) {
+        trust_more(kind);
+    } else {
+        *kind = (struct kind){0};
+    }
+    lock_release(&lock);
+}
+
+void testimony_lock_for_fork(void) {
+    lock_acquire(&lock);
+}
+
+void testimony_unlock_after_fork(bool child) {
+    lock_end_fork(&lock, child);
+}
