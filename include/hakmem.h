@@ -107,7 +107,9 @@ typedef struct hak_site_stats {
     uint64_t live_bytes; /* as requested */
     uint64_t total_blocks;
     uint64_t total_bytes;
-    uint64_t peak_bytes; /* highest live_bytes */
+    uint64_t peak_bytes;        /* highest live_bytes */
+    uint64_t blocks_per_second; /* allocated, on average since the first one */
+    uint64_t mean_lifetime_ms;  /* of all blocks; those that live count with their age. Good to some ms */
 } hak_site_stats_t;
 
 /* Figures of one site: 0, or -1 with ENOENT if nothing was ever allocated there. */
@@ -116,6 +118,36 @@ HAK_EXPORT int hak_site_get(hak_site_t site, hak_site_stats_t *out);
 /* Copies the figures of up to `capacity` sites into `out` (NULL with 0 is allowed) and returns how
  * many sites there are. Exact when no other thread allocates at a site meanwhile. */
 HAK_EXPORT size_t hak_site_list(hak_site_stats_t *out, size_t capacity);
+
+/* All sites, most live bytes first, as a table and as JSON (docs/statistics.md), written to `fd`. 0, or -1
+ * with errno. */
+HAK_EXPORT void hak_sites_print(int fd);
+HAK_EXPORT int hak_sites_json(int fd);
+
+/* ---- Profiles ------------------------------------------------------------------------------ */
+
+/* Sampling: an allocation's chance to be looked at is in proportion to its bytes; what was sampled stands for
+ * the rest. Costs about a microsecond for each sample, and nothing more for other blocks. The functions that
+ * write return 0, or -1 with errno: ENOMEM or what write says. They hold no lock while they write. */
+
+/* Samples one block for every `interval_bytes` (0: the option prof_interval, 512 KiB by default) from now on,
+ * and forgets what was sampled before; where that is what happens already, nothing changes. The other threads
+ * follow after at most a MiB of their own allocations. 0; -1 with EINVAL (more than 1 TiB) or ENOTSUP (libc's
+ * allocator is in force). */
+HAK_EXPORT int hak_profile_start(size_t interval_bytes);
+
+/* Ends sampling; the blocks that were sampled are still followed until they are freed. Gives 0. */
+HAK_EXPORT int hak_profile_stop(void);
+
+/* The heap profile in the text format heap_v2, which `go tool pprof`, jeprof and Pyroscope read: what is live
+ * and what was allocated since the start, by call stack. */
+HAK_EXPORT int hak_profile_dump(int fd);
+
+/* Whose blocks keep free memory from being returned, as JSON: see docs/profiling.md. */
+HAK_EXPORT int hak_profile_fragmentation(int fd);
+
+/* What is in use, by call stack, as text: estimates from the samples. */
+HAK_EXPORT int hak_profile_leaks(int fd);
 
 /* ---- Options ------------------------------------------------------------------------------- */
 
@@ -142,32 +174,52 @@ extern const char *hakmem_conf;
 
 /* ---- Seeing inside ------------------------------------------------------------------------- */
 
+/* docs/statistics.md explains every figure. Cost of the next three: a walk over all slabs, a few superslabs
+ * at a time, and one system call for each 8 MiB; no thread waits for longer than one step of it. */
+
 /* One readable screen of statistics, written to `fd`. */
 HAK_EXPORT void hak_stats_print(int fd);
+
+/* The same and more as one JSON object, into `buffer`, ended with NUL and cut off if `capacity` is too small
+ * (0 with NULL is allowed). Returns the length of the whole text, without the NUL. */
+HAK_EXPORT size_t hak_stats_json(char *buffer, size_t capacity);
+
+/* Counters begin at zero again, for all readers. */
+HAK_EXPORT void hak_stats_reset(void);
 
 typedef struct hak_stats {
     uint64_t live_bytes; /* in blocks that the program holds, rounded up to their class */
     uint64_t live_blocks;
-    uint64_t cached_bytes;       /* in magazines and remote buffers */
-    uint64_t free_in_slab_bytes; /* in slabs that are in use */
+    uint64_t cached_bytes; /* in magazines and remote buffers */
+    uint64_t cached_blocks;
+    uint64_t free_in_slab_bytes; /* resident, in slabs that are in use */
+    uint64_t slab_tail_bytes;    /* resident, but no block fits */
     uint64_t retained_bytes;     /* resident but in no slab */
-    uint64_t metadata_bytes;     /* an upper bound of what is resident */
-    uint64_t reserved_bytes;     /* address space */
-    uint64_t resident_bytes;     /* of the whole process, as the kernel says */
+    uint64_t metadata_bytes;     /* resident */
+    uint64_t untouched_bytes;    /* of the live and cached ones: not resident, because never written */
+    /* live + cached + free_in_slab + slab_tail + retained + metadata - untouched, as the kernel says */
+    uint64_t heap_resident_bytes;
+    uint64_t reserved_bytes; /* address space */
+    uint64_t resident_bytes; /* of the whole process, as the kernel says */
     uint64_t slabs_in_use;
     uint64_t heaps_active, heaps_abandoned;
     uint64_t refills, refilled_blocks, flushes, flushed_blocks, remote_frees, remote_flushes;
     uint64_t slabs_created, slabs_released, slabs_adopted;
     uint64_t large_allocs, large_frees, huge_allocs, huge_frees, huge_remaps;
     uint64_t purges, purged_bytes, system_calls;
-    uint64_t decayed_bytes;   /* of those purged: not because of the bound, but because they lay idle */
-    uint64_t populated_bytes; /* faulted in ahead of use, for size classes that grow */
-    uint64_t heaps_reclaimed; /* taken from threads that slept */
-    uint64_t exact_classes;   /* size classes made for this program */
-    uint64_t fallbacks;       /* all reasons together; hak_stats_print names them */
+    uint64_t decayed_bytes;       /* of those purged: not because of the bound, but because they lay idle */
+    uint64_t populated_bytes;     /* faulted in ahead of use, for size classes that grow */
+    uint64_t page_faults_avoided; /* by that */
+    uint64_t heaps_reclaimed;     /* taken from threads that slept */
+    uint64_t exact_classes;       /* size classes made for this program */
+    uint64_t fallbacks;           /* all reasons together; hak_stats_print names them */
 } hak_stats_t;
 
 HAK_EXPORT void hak_stats_get(hak_stats_t *out);
+
+/* Where every slab is and how full it is, as JSON (docs/statistics.md), written to `fd`. 0, or -1 with errno.
+ */
+HAK_EXPORT int hak_slab_map_json(int fd);
 
 #ifdef __cplusplus
 }

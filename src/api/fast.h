@@ -18,6 +18,10 @@ static inline __attribute__((always_inline)) void *fast_allocate(size_t size, vo
     if (UNLIKELY(top == m->base)) {
         return otherwise(size);
     }
+    thread_self.sample_left -= (int64_t)size;
+    if (UNLIKELY(thread_self.sample_left < 0)) {
+        return otherwise(size);
+    }
     m->top = top - 1;
     return top[-1];
 }

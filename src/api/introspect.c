@@ -2,6 +2,7 @@
 #include "api/names.h"
 #include "arena/arena.h"
 #include "heap/allocate.h"
+#include "heap/sampling.h"
 #include "options/options.h"
 
 #include <errno.h>
@@ -66,12 +67,12 @@ int hak_tiny_magazine_flush(int size_class) {
         return -1;
     }
     struct heap *heap = thread_heap_now();
-    return heap == &heap_of_no_thread ? 0 : (int)heap_flush_magazine(heap, (unsigned)size_class);
+    return heap == &heap_of_no_thread ? 0 : (int)heap_flush_magazine(heap, (unsigned)size_class, FLUSH_API);
 }
 
 size_t hak_tiny_magazine_flush_all(void) {
     struct heap *heap = thread_heap_now();
-    return heap == &heap_of_no_thread ? 0 : heap_flush_all(heap);
+    return heap == &heap_of_no_thread ? 0 : heap_flush_all(heap, FLUSH_API);
 }
 
 size_t hak_collect(void) {
@@ -81,7 +82,7 @@ size_t hak_collect(void) {
         self = NULL;
     } else {
         heap_enter(self);
-        heap_flush_all(self);
+        heap_flush_all(self, FLUSH_API);
         heap_retire_slabs(self);
     }
     for (uint32_t id = 1; id < heap_id_limit(); id++) {
@@ -90,6 +91,7 @@ size_t hak_collect(void) {
         }
     }
     heap_retire_abandoned();
+    sampling_collect();
     for (uint32_t id = 1; id < heap_id_limit(); id++) {
         bin_sweep(self, heap_by_id(id));
     }

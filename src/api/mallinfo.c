@@ -1,8 +1,8 @@
 /* libc's ways of asking for statistics, answered from HAKMEM's. */
 #include "api/names.h"
-#include "base/text.h"
+#include "observe/census.h"
+#include "observe/output.h"
 #include "observe/stats.h"
-#include "os/os.h"
 #include "os/report.h"
 
 #include <errno.h>
@@ -60,12 +60,67 @@ HAK_EXPORT void malloc_stats(void) {
     hak_stats_print(STDERR_FILENO);
 }
 
-static void element(struct text *t, const char *type, uint64_t value) {
-    text_string(t, "  <total type=\"");
-    text_string(t, type);
-    text_string(t, "\" size=\"");
-    text_decimal(t, value);
-    text_string(t, "\"/>\n");
+/* One element, written whole. */
+struct element {
+    FILE *stream;
+    bool failed;
+    struct output out;
+    char line[512];
+};
+
+static void begin(struct element *e, const char *name) {
+    e->out = output_to_buffer(e->line, sizeof e->line);
+    out_string(&e->out, "  <");
+    out_string(&e->out, name);
+}
+
+static void attribute(struct element *e, const char *name, uint64_t value) {
+    out_char(&e->out, ' ');
+    out_string(&e->out, name);
+    out_string(&e->out, "=\"");
+    out_decimal(&e->out, value);
+    out_char(&e->out, '"');
+}
+
+static void end(struct element *e) {
+    out_string(&e->out, "/>\n");
+    e->failed = fputs(e->line, e->stream) < 0 || e->failed;
+}
+
+static void total(struct element *e, const char *type, uint64_t bytes) {
+    begin(e, "total type=\"");
+    out_string(&e->out, type);
+    out_char(&e->out, '"');
+    attribute(e, "size", bytes);
+    end(e);
+}
+
+static void write_lanes(struct element *e, const struct census *census) {
+    static const char *const names[LANES] = {"tiny", "mid", "large", "huge"};
+    for (int i = 0; i < LANES; i++) {
+        const struct lane_figures *lane = &census->lanes[i];
+        begin(e, "lane name=\"");
+        out_string(&e->out, names[i]);
+        out_char(&e->out, '"');
+        attribute(e, "live-blocks", lane->live_blocks);
+        attribute(e, "live", lane->live_bytes);
+        attribute(e, "cached", lane->cached_bytes);
+        attribute(e, "free", lane->free_bytes);
+        attribute(e, "untouched", lane->untouched_bytes);
+        attribute(e, "resident", lane->resident_bytes);
+        end(e);
+    }
+    for (unsigned c = 0; c < SIZE_CLASSES; c++) {
+        if (census->classes[c].slabs != 0) {
+            begin(e, "class");
+            attribute(e, "size", size_classes[c].bytes);
+            attribute(e, "slabs", census->classes[c].slabs);
+            attribute(e, "live-blocks", census_class_live(census, c));
+            attribute(e, "cached-blocks", census->classes[c].cached_blocks);
+            attribute(e, "free-blocks", census->classes[c].free_blocks);
+            end(e);
+        }
+    }
 }
 
 HAK_EXPORT int malloc_info(int options, FILE *stream) {
@@ -73,21 +128,23 @@ HAK_EXPORT int malloc_info(int options, FILE *stream) {
         errno = EINVAL;
         return -1;
     }
-    hak_stats_t s;
-    hak_stats_get(&s);
-    char buffer[1024];
-    struct text t = TEXT_ON(buffer);
-    text_string(&t, "<malloc version=\"hakmem ");
-    text_string(&t, hak_version());
-    text_string(&t, "\">\n");
-    element(&t, "live", s.live_bytes);
-    element(&t, "live-blocks", s.live_blocks);
-    element(&t, "cached", s.cached_bytes);
-    element(&t, "free-in-slabs", s.free_in_slab_bytes);
-    element(&t, "retained", s.retained_bytes);
-    element(&t, "metadata", s.metadata_bytes);
-    element(&t, "reserved", s.reserved_bytes);
-    text_string(&t, "</malloc>\n");
-    return fputs(buffer, stream) < 0 ? -1 : 0;
+    struct census census;
+    struct memory_figures m;
+    struct element e = {.stream = stream};
+    census_take(&census, true);
+    census_sum(&census, &m);
+    e.failed = fputs("<malloc version=\"hakmem ", stream) < 0 || fputs(hak_version(), stream) < 0 ||
+               fputs("\">\n", stream) < 0;
+    total(&e, "live", m.live_bytes);
+    total(&e, "cached", m.cached_bytes);
+    total(&e, "free-in-slabs", m.free_in_slabs_bytes);
+    total(&e, "slab-tails", m.slab_tail_bytes);
+    total(&e, "retained", m.retained_bytes);
+    total(&e, "metadata", m.metadata_bytes);
+    total(&e, "untouched", m.untouched_bytes);
+    total(&e, "resident", m.resident_bytes);
+    write_lanes(&e, &census);
+    e.failed = fputs("</malloc>\n", stream) < 0 || e.failed;
+    return e.failed ? -1 : 0;
 }
 #endif

@@ -40,5 +40,6 @@ __attribute__((used)) static const void *const whole_family[] = {
     (const void *)hak_aligned_alloc, /* aligned.c */
     (const void *)hak_collect,       /* introspect.c */
     (const void *)hak_cxx_report,    /* mallinfo.c */
+    (const void *)hak_profile_start, /* profile.c */
 };
 #endif

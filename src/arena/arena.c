@@ -16,6 +16,7 @@ struct arena arena;
 #define CANDIDATES_MAX 64
 
 void arena_init(void) {
+    lock_count_apart(&arena.lock);
     (void)page_map_init(); /* tried again when there is a region to be made */
 }
 
@@ -152,6 +153,7 @@ static bool find_free(unsigned slabs, unsigned alignment_slabs, struct place *ou
 struct region *arena_add_region(size_t superslabs, bool only_huge) {
     struct region *r = region_make(superslabs, only_huge);
     if (r != NULL) {
+        arena.regions_created++;
         r->next = NULL;
         r->previous = arena.newest;
         *(arena.newest == NULL ? &arena.oldest : &arena.newest->next) = r;
@@ -178,6 +180,7 @@ static struct slab *claim(const struct place *place, unsigned slabs, bool *zero)
     struct superslab *state = &r->states[place->superslab];
     uint32_t mask = bits32_below(slabs) << place->first;
     uint32_t dirty = state->dirty & mask;
+    arena.superslabs_opened += state->free == UINT32_MAX;
     state->free &= ~mask;
     state->dirty &= ~mask;
     arena_note_taken(bit_count(dirty), slabs - bit_count(dirty));
@@ -292,35 +295,9 @@ void arena_figures(struct arena_figures *out) {
     out->purges = arena.purges;
     out->purged_bytes = arena.purged_bytes;
     out->decayed_bytes = arena.decayed_bytes;
-    out->metadata_bytes = 0;
-    for (const struct region *r = arena.oldest; r != NULL; r = r->next) {
-        /* Headers and small bitmaps of slabs that were ever usable; block bitmaps where touched. */
-        size_t slabs = (size_t)r->committed * SLABS_PER_SUPERSLAB - r->first_free_slab;
-        out->metadata_bytes += REGION_HEADERS_OFFSET + slabs * sizeof(struct slab);
-        for (size_t w = 0; w < (r->superslabs + 63) / 64; w++) {
-            out->metadata_bytes +=
-                (size_t)bit_count(r->bitmaps_touched[w]) * SLABS_PER_SUPERSLAB * BITMAP_BYTES;
-        }
-    }
-    lock_release(&arena.lock);
-}
-
-void arena_visit(void (*visit)(struct slab *head, uintptr_t address, void *context), void *context) {
-    lock_acquire(&arena.lock);
-    for (struct region *r = arena.oldest; r != NULL; r = r->next) {
-        size_t end = (size_t)r->committed * SLABS_PER_SUPERSLAB;
-        for (size_t s = r->first_free_slab; s < end;) {
-            struct slab *slab = region_slab(r, s);
-            bool free = (r->states[s / SLABS_PER_SUPERSLAB].free >> s % SLABS_PER_SUPERSLAB & 1) != 0;
-            /* acquire pairs with slab_init, so that a run of blocks is seen whole or as internal */
-            if (free || atomic_load_explicit(&slab->state, memory_order_acquire) == SLAB_FREE) {
-                s++;
-                continue;
-            }
-            visit(slab, r->base + (s << SLAB_SHIFT), context);
-            s += arena_run_slabs(slab);
-        }
-    }
+    out->superslabs_opened = arena.superslabs_opened;
+    out->regions_created = arena.regions_created;
+    out->retained_limit_bytes = retention_bound(&arena.retention, arena.used_slabs) << SLAB_SHIFT;
     lock_release(&arena.lock);
 }
 

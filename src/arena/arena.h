@@ -53,14 +53,11 @@ static inline uintptr_t arena_address(const struct slab *slab) {
 }
 
 struct arena_figures {
-    uint64_t used_slabs, dirty_slabs, metadata_bytes;
-    uint64_t purges, purged_bytes, decayed_bytes;
+    uint64_t used_slabs, dirty_slabs;
+    uint64_t purges, purged_bytes, decayed_bytes, superslabs_opened, regions_created;
+    uint64_t retained_limit_bytes;
 };
 void arena_figures(struct arena_figures *out);
-
-/* Calls `visit` for the head of every run in use. Arena lock held meanwhile: `visit` must not call
- * back. */
-void arena_visit(void (*visit)(struct slab *head, uintptr_t address, void *context), void *context);
 
 /* Around fork. */
 void arena_lock_for_fork(void);

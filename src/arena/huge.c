@@ -92,6 +92,7 @@ static size_t claim_superslabs(struct region *r, size_t first, size_t count) {
         r->states[s] = (struct superslab){0, 0};
         region_note(r, s);
     }
+    arena.superslabs_opened += count;
     arena_note_taken(dirty, count * SLABS_PER_SUPERSLAB - dirty);
     return dirty;
 }

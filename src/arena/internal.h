@@ -23,6 +23,7 @@ struct arena {
     size_t dirty_low;       /* the fewest since the last decay_tick */
     struct retention retention;
     uint64_t purges, purged_bytes, decayed_bytes;
+    uint64_t superslabs_opened, regions_created; /* wholly free ones taken into use; reservations */
 };
 extern INTERNAL struct arena arena;
 

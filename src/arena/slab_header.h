@@ -37,6 +37,8 @@ struct slab {
     bool huge_pages : 1;       /* asks the kernel for huge pages */
     bool ahead : 1;            /* got pages before it was written to */
     bool watched : 1;          /* tells, when it is freed, whether the program filled it */
+    bool sampled : 1;          /* a large or huge block that the profile knows; its owner writes */
+    _Atomic bool returned;     /* a block came back: the bitmap is worth a look; relaxed: for statistics */
     struct slab *next;         /* in the inbox or in the owner's list */
     struct slab *previous;     /* in the owner's list */
     _Atomic size_t span_bytes; /* usable bytes of a large or huge block; of other runs, those perhaps used */

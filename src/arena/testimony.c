@@ -70,7 +70,7 @@ bool testimony_is_filled(uintptr_t start, size_t bytes, bool ahead) {
 }
 
 static void trust_more(struct kind *kind) {
-    kind->trust = (unsigned)min_size(max_size(2 * kind->trust, 1), CREDIT_MOST);
+    kind->trust = (unsigned)min_size(max_size((size_t)2 * kind->trust, 1), CREDIT_MOST);
     kind->credit = kind->trust;
     kind->start = 0;
 }

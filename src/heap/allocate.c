@@ -3,8 +3,10 @@
 #include "arena/arena.h"
 #include "heap/foreign.h"
 #include "heap/large.h"
+#include "heap/sampling.h"
 #include "os/os.h"
 #include "os/report.h"
+#include "profile/sample.h"
 
 #include <errno.h>
 #include <string.h>
@@ -25,19 +27,46 @@ static inline void *pop(struct heap *heap, unsigned size_class, bool may_borrow)
 }
 
 /* For a thread that has no heap. */
-static COLD void *allocate_shared(unsigned size_class, bool may_borrow) {
+static COLD void *allocate_shared(unsigned size_class, size_t size, bool may_borrow) {
     struct heap *heap = shared_heap_lock();
     if (heap == NULL) {
         return NULL;
     }
+    bool sampled = sampling_due(size) && sampling_decide(size);
     void *p = pop(heap, size_class, may_borrow);
     shared_heap_unlock();
-    return p;
+    return sampled && p != NULL ? sampling_exchange(p, size_class, size) : p;
 }
 
-static inline void *allocate_class(unsigned size_class, bool may_borrow) {
+static COLD void *allocate_perhaps_sampled(struct heap *heap, unsigned size_class, size_t size,
+                                           bool may_borrow) {
+    bool sampled = sampling_decide(size);
+    void *p = pop(heap, size_class, may_borrow);
+    return sampled && p != NULL ? sampling_exchange(p, size_class, size) : p;
+}
+
+static inline void *allocate_class(unsigned size_class, size_t size, bool may_borrow) {
     struct heap *heap = thread_heap_get();
-    return LIKELY(heap != NULL) ? pop(heap, size_class, may_borrow) : allocate_shared(size_class, may_borrow);
+    if (UNLIKELY(heap == NULL)) {
+        return allocate_shared(size_class, size, may_borrow);
+    }
+    if (UNLIKELY(sampling_due(size))) {
+        return allocate_perhaps_sampled(heap, size_class, size, may_borrow);
+    }
+    return pop(heap, size_class, may_borrow);
+}
+
+/* A block beyond the mid lane counts with its whole pages, as it does when it grows. */
+static void *allocate_large(size_t size, size_t alignment, bool *zero) {
+    void *p = large_allocate(thread_heap_get(), size, alignment, zero);
+    if (p == NULL) {
+        return NULL;
+    }
+    size_t bytes = large_usable_size(p);
+    if (UNLIKELY(sampling_due(bytes)) && sampling_decide(bytes)) {
+        large_set_sampled(p, sampling_note_large(p, bytes, bytes));
+    }
+    return p;
 }
 
 NOINLINE void *allocate(size_t size) {
@@ -47,13 +76,13 @@ NOINLINE void *allocate(size_t size) {
         if (UNLIKELY(thread_heap_now() == &heap_of_no_thread && runtime_libc_forced())) {
             return foreign_malloc(size);
         }
-        p = allocate_class(size_class_for(size), true);
+        p = allocate_class(size_class_for(size), size, true);
     } else if (size > REQUEST_MAX_BYTES) {
         p = NULL;
     } else if (UNLIKELY(runtime_libc_forced())) {
         return foreign_malloc(size);
     } else {
-        p = large_allocate(thread_heap_get(), size, SLAB_BYTES, &zero);
+        p = allocate_large(size, SLAB_BYTES, &zero);
     }
     return LIKELY(p != NULL) ? p : out_of_memory(size);
 }
@@ -68,9 +97,9 @@ void *allocate_aligned(size_t alignment, size_t size) {
     void *p;
     bool zero;
     if (size <= MID_MAX_BYTES && alignment <= SLAB_BYTES) {
-        p = allocate_class(size_class_aligned(size, alignment), false);
+        p = allocate_class(size_class_aligned(size, alignment), size, false);
     } else {
-        p = large_allocate(thread_heap_get(), size, alignment, &zero);
+        p = allocate_large(size, alignment, &zero);
     }
     return p != NULL ? p : out_of_memory(size);
 }
@@ -87,7 +116,7 @@ void *allocate_zeroed(size_t size) {
         return foreign_calloc(1, size);
     }
     bool zero;
-    void *p = large_allocate(thread_heap_get(), size, SLAB_BYTES, &zero);
+    void *p = allocate_large(size, SLAB_BYTES, &zero);
     if (p == NULL) {
         return out_of_memory(size);
     }
@@ -111,6 +140,14 @@ static inline unsigned word_class(uint32_t word) {
 
 static void release_block(void *p, uint32_t word) {
     struct heap *heap = thread_heap_get();
+    if (sampling_owns(page_word_owner(word))) {
+        p = sampling_release(heap, p);
+        if (p == NULL) {
+            return;
+        }
+        word = page_map_get(p); /* of the shadow, which takes the way of every block */
+        heap = thread_heap_get();
+    }
     unsigned size_class = word_class(word);
     if (UNLIKELY(heap == NULL)) {
         heap_return_blocks(NULL, &p, 1);
@@ -131,11 +168,20 @@ static void release_block(void *p, uint32_t word) {
     *m->top++ = p;
 }
 
-NOINLINE void release(void *p) {
+/* The commonest reason to be here: the block is another thread's, and there is room in the buffer for such.
+ */
+static inline bool buffer_remote(void *p, uint32_t word) {
+    struct heap *heap = thread_heap_now();
+    uint32_t owner = page_word_owner(word);
+    return LIKELY(owner - 1 < PAGE_OWNER_HUGE - 1 && owner != page_word_owner(heap->tag)) &&
+           heap != &heap_of_no_thread && !sampling_owns(owner) &&
+           heap_buffer_remote(heap, p, word_class(word));
+}
+
+static NOINLINE void release_otherwise(void *p, uint32_t word) {
     if (p == NULL) {
         return;
     }
-    uint32_t word = page_map_get(p);
     switch (whose(p, word)) {
     case OURS_CLASS:
         release_block(p, word);
@@ -148,6 +194,13 @@ NOINLINE void release(void *p) {
     case NOT_OURS:
         foreign_free(p, runtime_libc_forced());
         break;
+    }
+}
+
+NOINLINE void release(void *p) {
+    uint32_t word = page_map_get(p);
+    if (!buffer_remote(p, word)) {
+        release_otherwise(p, word);
     }
 }
 
@@ -168,6 +221,18 @@ size_t block_usable_size(const void *p) {
         break;
     }
     return foreign_usable_size(p, runtime_libc_forced());
+}
+
+/* A large block was given another size where it stood, or was moved. */
+static void note_resized(void *p, size_t had) {
+    size_t bytes = large_usable_size(p);
+    bool grown = bytes > had && UNLIKELY(sampling_due(bytes - had)) && sampling_decide(bytes - had) &&
+                 sampling_note_large(p, bytes, bytes - had);
+    if (grown) {
+        large_set_sampled(p, true);
+    } else if (UNLIKELY(large_is_sampled(p)) && bytes != had) {
+        large_set_sampled(p, profile_resize((uintptr_t)p, bytes));
+    }
 }
 
 static void *reallocate_by_copy(void *p, size_t held, size_t size) {
@@ -200,11 +265,12 @@ void *reallocate(void *p, size_t size) {
             return p;
         }
     } else {
+        held = large_usable_size(p);
         void *resized = large_resize(thread_heap_get(), p, size);
         if (resized != NULL) {
+            note_resized(resized, held);
             return resized;
         }
-        held = large_usable_size(p);
     }
     return reallocate_by_copy(p, held, size);
 }

@@ -1,4 +1,5 @@
 #include "arena/arena.h"
+#include "heap/event.h"
 #include "heap/heap.h"
 #include "os/os.h"
 #include "os/report.h"
@@ -106,7 +107,7 @@ static bool unlink_if_free(struct heap *owner, struct slab *slab) {
     }
     list_remove(owner, slab);
     /* Nobody's from here on: a thread that comes late and compares owners under this lock then sees
-     * that the slab is not in the lock's care any more. relaxed: under the lock, and arena_visit takes
+     * that the slab is not in the lock's care any more. relaxed: under the lock, and arena/walk.c takes
      * SLAB_INTERNAL as it finds it */
     atomic_store_explicit(&slab->owner, 0, memory_order_relaxed);
     atomic_store_explicit(&slab->state, SLAB_INTERNAL, memory_order_relaxed);
@@ -304,9 +305,12 @@ static bool fresh_slab(struct heap *heap, unsigned size_class) {
         os_populate((void *)(region->base + (index << SLAB_SHIFT)), c->run_slabs << SLAB_SHIFT)) {
         slab->taken_clean = false;
         count(&heap->counters.populated_slabs, c->run_slabs);
+        count(&heap->counters.faults_avoided, c->run_slabs * SLAB_BYTES / OS_PAGE_BYTES - 1);
     }
     count(&heap->counters.slabs_created, 1);
+    count(&heap->counters.slabs_recycled, zero ? 0 : 1);
     count(&heap->counters.refills_fresh, 1);
+    heap_event(HEAP_EVENT_IN_PROGRAM);
     return true;
 }
 
@@ -318,6 +322,7 @@ static bool partial_slab(struct heap *heap, unsigned size_class) {
         return false;
     }
     struct bin *bin = &heap->bins[size_class];
+    bool returned = list_first(heap, size_class) == NULL; /* what there is comes from the inbox */
     lock_acquire(&heap->lock);
     drain_inbox(heap);
     struct slab *slab = list_choose(heap, size_class);
@@ -331,7 +336,7 @@ static bool partial_slab(struct heap *heap, unsigned size_class) {
     lock_release(&heap->lock);
     if (slab != NULL) {
         bin->fresh = 0;
-        count(&heap->counters.refills_partial, 1);
+        count(returned ? &heap->counters.refills_inbox : &heap->counters.refills_partial, 1);
     }
     return slab != NULL;
 }
@@ -340,11 +345,12 @@ static bool partial_slab(struct heap *heap, unsigned size_class) {
  * one that has only blocks which were never used. */
 size_t bin_take_used(struct heap *heap, unsigned size_class, void **out, size_t want) {
     struct bin *bin = &heap->bins[size_class];
-    for (;;) {
+    for (bool same = true;; same = false) {
         struct slab *slab = bin->current;
         if (slab != NULL) {
             size_t n = slab_take_returned(slab, arena_address(slab), bin->pending, out, want);
             if (n > 0) {
+                count(&heap->counters.refills_current, same);
                 return n;
             }
             if (!slab_has_fresh(slab)) {
@@ -363,10 +369,13 @@ static bool next_slab(struct heap *heap, unsigned size_class) {
     if (bin->aside != NULL) {
         bin->current = bin->aside;
         bin->aside = NULL;
+        count(&heap->counters.refills_current, 1);
         return true;
     }
     struct adoption adoption = {heap, size_class};
-    if (heap_visit_abandoned(adopt_from, &adoption, ABANDONED_ASKED)) {
+    /* relaxed: set before the heap is used */
+    bool may_adopt = atomic_load_explicit(&heap->state, memory_order_relaxed) != HEAP_OF_SAMPLES;
+    if (may_adopt && heap_visit_abandoned(adopt_from, &adoption, ABANDONED_ASKED)) {
         count(&heap->counters.slabs_adopted, 1);
         count(&heap->counters.refills_adopted, 1);
         return true;
@@ -376,13 +385,15 @@ static bool next_slab(struct heap *heap, unsigned size_class) {
 
 size_t bin_take(struct heap *heap, unsigned size_class, void **out, size_t want) {
     struct bin *bin = &heap->bins[size_class];
-    for (;;) {
+    for (bool same = bin->current != NULL;; same = false) {
         if (bin->current == NULL && !next_slab(heap, size_class)) {
             return 0;
         }
-        uintptr_t start = arena_address(bin->current);
-        size_t n = slab_has_fresh(bin->current) ? slab_take_fresh(bin->current, start, out, want)
-                                                : bin_take_used(heap, size_class, out, want);
+        if (slab_has_fresh(bin->current)) {
+            count(&heap->counters.refills_current, same);
+            return slab_take_fresh(bin->current, arena_address(bin->current), out, want);
+        }
+        size_t n = bin_take_used(heap, size_class, out, want);
         if (n > 0) {
             return n;
         }

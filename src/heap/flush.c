@@ -78,7 +78,7 @@ static inline size_t locate(const char *action, const void *block, struct view *
 }
 
 void heap_check_block(const char *action, const void *block) {
-    struct view view = {0};
+    struct view view = {.class = size_classes};
     (void)locate(action, block, &view);
 }
 
@@ -146,8 +146,9 @@ static inline struct spot *open_word(struct heap *heap, struct batch *batch, str
  * is left to the caller. */
 static inline size_t gather(const struct view *view, struct spot *spot, void *const *blocks, size_t n) {
     size_t bytes = view->class->bytes;
-    uintptr_t start = view->start + spot->word * 64 * bytes;
-    size_t limit = min_size(view->used - spot->word * 64, 64) * bytes;
+    size_t first = (size_t)spot->word * 64;
+    uintptr_t start = view->start + first * bytes;
+    size_t limit = min_size(view->used - first, 64) * bytes;
     size_t i = 0;
     if (n == 0 || (uintptr_t)blocks[0] - start >= limit) {
         return 0;
@@ -213,22 +214,17 @@ void heap_flush_remote(struct heap *heap) {
 }
 
 void heap_free_remote(struct heap *heap, void *block, unsigned size_class) {
-    uint32_t n = remote_count(heap);
-    size_t bytes =
-        atomic_load_explicit(&heap->remote_bytes, memory_order_relaxed) + size_classes[size_class].bytes;
-    heap->remote[n] = block;
-    remote_set(heap, n + 1, bytes);
-    count(&heap->counters.remote_frees, 1);
-    if (n + 1 == REMOTE_BLOCKS || bytes > REMOTE_BYTES_MAX) {
+    if (!heap_buffer_remote(heap, block, size_class)) {
         heap_flush_remote(heap);
+        (void)heap_buffer_remote(heap, block, size_class);
     }
 }
 
-size_t heap_flush_all(struct heap *heap) {
+size_t heap_flush_all(struct heap *heap, enum flush_cause cause) {
     size_t n = remote_count(heap);
     heap_flush_remote(heap);
     for (unsigned c = 0; c < SIZE_CLASSES; c++) {
-        n += heap_flush_magazine(heap, c);
+        n += heap_flush_magazine(heap, c, cause);
     }
     return n;
 }

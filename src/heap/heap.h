@@ -34,16 +34,21 @@ struct bin {
     uint32_t fresh;               /* fresh slabs in a row: the program grows */
 };
 
+/* Batches of blocks are counted by size: 1, 2-3, 4-7 and so on; the last one has all larger ones, too. */
+#define BATCH_SIZES 8
+
 /* relaxed loads and stores by the owner, relaxed loads by readers */
 struct counters {
     _Atomic uint64_t refills, refilled_blocks;
-    _Atomic uint64_t refills_current, refills_partial, refills_adopted, refills_fresh;
+    _Atomic uint64_t refills_current, refills_partial, refills_inbox, refills_adopted, refills_fresh;
+    _Atomic uint64_t refill_batches[BATCH_SIZES], flush_batches[BATCH_SIZES]; /* by log2 of the blocks */
     _Atomic uint64_t flushes, flushed_blocks;
+    _Atomic uint64_t flushes_full, flushes_exit, flushes_reclaim, flushes_api;
     _Atomic uint64_t remote_frees, remote_flushes;
-    _Atomic uint64_t slabs_created, slabs_released, slabs_adopted;
+    _Atomic uint64_t slabs_created, slabs_recycled, slabs_released, slabs_adopted;
     _Atomic uint64_t large_allocs, large_frees, huge_allocs, huge_frees, huge_remaps;
     _Atomic uint64_t magazine_growths, borrowed_blocks;
-    _Atomic uint64_t populated_slabs, reclaimed;
+    _Atomic uint64_t populated_slabs, faults_avoided, reclaimed;
 };
 
 static inline void count(_Atomic uint64_t *counter, uint64_t n) {
@@ -51,12 +56,17 @@ static inline void count(_Atomic uint64_t *counter, uint64_t n) {
                           memory_order_relaxed);
 }
 
-#define REMOTE_BLOCKS 128
+static inline void count_batch(_Atomic uint64_t batches[BATCH_SIZES], size_t blocks) { /* blocks > 0 */
+    count(&batches[min_size(bit_highest(blocks), BATCH_SIZES - 1)], 1);
+}
+
+#define REMOTE_BLOCKS 256
 /* A buffer that pins more than this is flushed before it is full. */
 #define REMOTE_BYTES_MAX ((size_t)256 << 10)
 
-/* A shared heap serves threads that have none, under a lock. */
-enum heap_state { HEAP_ACTIVE, HEAP_ABANDONED, HEAP_SHARED };
+/* A shared heap serves threads that have none, under a lock; the one of samples has nothing but sampled
+ * blocks: it neither gives nor takes slabs. */
+enum heap_state { HEAP_ACTIVE, HEAP_ABANDONED, HEAP_SHARED, HEAP_OF_SAMPLES };
 
 /* Where a thread has its heap. */
 typedef struct heap *_Atomic heap_slot;
@@ -78,7 +88,7 @@ struct heap {
     struct counters counters;
 
     struct owner {       /* of an active heap; under the registry's lock */
-        heap_slot *slot; /* its thread_heap; NULL if the heap cannot be taken from it */
+        heap_slot *slot; /* in its thread_self; NULL if the heap cannot be taken from it */
         int thread;
         uint64_t activity;     /* of the heap when it was last looked at */
         uint64_t switches;     /* of the thread, likewise */
@@ -139,8 +149,9 @@ static inline size_t magazine_count(const struct magazine *m) {
 void *heap_refill(struct heap *heap, unsigned size_class, bool may_borrow);
 /* Makes room in the full magazine by growing it or by returning its oldest blocks. */
 void heap_make_room(struct heap *heap, unsigned size_class);
+enum flush_cause { FLUSH_API, FLUSH_THREAD_EXIT, FLUSH_RECLAIM };
 /* Returns the whole magazine to its slabs; gives the number of blocks. */
-size_t heap_flush_magazine(struct heap *heap, unsigned size_class);
+size_t heap_flush_magazine(struct heap *heap, unsigned size_class, enum flush_cause cause);
 
 /* ---- flush.c: blocks back to their slabs, from any thread ------------------------------------ */
 
@@ -148,9 +159,24 @@ size_t heap_flush_magazine(struct heap *heap, unsigned size_class);
 void heap_return_blocks(struct heap *heap, void *const *blocks, size_t count);
 /* Puts the block of another heap into the remote buffer. */
 void heap_free_remote(struct heap *heap, void *block, unsigned size_class);
+/* The same, while there is room for more than one. */
+static inline bool heap_buffer_remote(struct heap *heap, void *block, unsigned size_class) {
+    /* relaxed: the owner's own, here and below */
+    uint32_t n = atomic_load_explicit(&heap->remote_count, memory_order_relaxed);
+    size_t bytes =
+        atomic_load_explicit(&heap->remote_bytes, memory_order_relaxed) + size_classes[size_class].bytes;
+    if (UNLIKELY(n + 1 == REMOTE_BLOCKS || bytes > REMOTE_BYTES_MAX)) {
+        return false;
+    }
+    heap->remote[n] = block;
+    atomic_store_explicit(&heap->remote_count, n + 1, memory_order_relaxed);
+    atomic_store_explicit(&heap->remote_bytes, bytes, memory_order_relaxed);
+    count(&heap->counters.remote_frees, 1);
+    return true;
+}
 void heap_flush_remote(struct heap *heap);
 /* Everything the thread holds back: magazines and remote buffer. */
-size_t heap_flush_all(struct heap *heap);
+size_t heap_flush_all(struct heap *heap, enum flush_cause cause);
 /* Aborts unless `block` is the start of a block that was handed out; `action` begins the message. */
 void heap_check_block(const char *action, const void *block);
 
@@ -174,10 +200,12 @@ void bin_sweep(struct heap *self, struct heap *heap);
 
 /* ---- registry.c: all heaps ------------------------------------------------------------------- */
 
-/* An abandoned heap or a new one; NULL if there is no memory or no id. `slot` is the calling thread's
- * thread_heap, or NULL for a heap that is no thread's. Returns it entered: the caller leaves it. It is taken
+/* An abandoned heap or a new one; NULL if there is no memory or no id. `slot` is in the calling thread's
+ * thread_self, or NULL for a heap that is no thread's. Returns it entered: the caller leaves it. It is taken
  * from the thread when that has slept through `patience` looks. */
 struct heap *heap_acquire(heap_slot *slot, uint32_t patience);
+/* A new heap for sampled blocks, which is no thread's and never was; NULL as above. */
+struct heap *heap_make_for_samples(void);
 /* The heap is not to be taken from its thread, which may end without notice. */
 void heap_keep(struct heap *heap);
 /* The calling thread gives up its heap, which nobody will take from it any more; NULL if it has none. */

@@ -3,8 +3,10 @@
 #include "arena/arena.h"
 #include "arena/huge_pages.h"
 #include "base/text.h"
+#include "heap/event.h"
 #include "os/os.h"
 #include "os/report.h"
+#include "profile/sample.h"
 
 #include <string.h>
 
@@ -26,13 +28,19 @@ static void set_span(struct slab *slab, size_t bytes) {
     atomic_store_explicit(&slab->span_bytes, bytes, memory_order_relaxed); /* as above */
 }
 
-static void count_event(struct heap *heap, bool huge, bool allocation) {
-    if (heap != NULL) {
-        struct counters *c = &heap->counters;
-        count(huge ? (allocation ? &c->huge_allocs : &c->huge_frees)
-                   : (allocation ? &c->large_allocs : &c->large_frees),
-              1);
+/* Large blocks for each that is reported upwards. */
+#define EVENT_INTERVAL 8
+
+/* Returns whether to report it. */
+static bool count_event(struct heap *heap, bool huge, bool allocation) {
+    if (heap == NULL) {
+        return true;
     }
+    struct counters *c = &heap->counters;
+    _Atomic uint64_t *counter = huge ? (allocation ? &c->huge_allocs : &c->huge_frees)
+                                     : (allocation ? &c->large_allocs : &c->large_frees);
+    count(counter, 1);
+    return huge || atomic_load_explicit(counter, memory_order_relaxed) % EVENT_INTERVAL == 0; /* its own */
 }
 
 static void *allocate_run(struct heap *heap, size_t size, size_t alignment, bool *zero) {
@@ -55,7 +63,9 @@ static void *allocate_run(struct heap *heap, size_t size, size_t alignment, bool
         huge_pages_taken(slab, span, *zero ? 0 : slab->run_slabs);
     }
     page_map_set(address, 1, page_word(huge ? PAGE_OWNER_HUGE : PAGE_OWNER_LARGE, 0));
-    count_event(heap, huge, true);
+    if (count_event(heap, huge, true)) {
+        heap_event(HEAP_EVENT_IN_PROGRAM);
+    }
     return (void *)address;
 }
 
@@ -88,13 +98,28 @@ void large_free(struct heap *heap, void *p) {
         report_misuse("double free", p, lane_of(slab), 0, (uintptr_t)p);
     }
     page_map_set((uintptr_t)p, 1, 0);
-    count_event(heap, huge, false); /* before anything that may sleep */
+    bool report = count_event(heap, huge, false); /* before anything that may sleep */
+    if (UNLIKELY(slab->sampled)) {
+        slab->sampled = false;
+        profile_remove((uintptr_t)p);
+    }
     if (huge) {
         arena_give_huge(slab, true);
     } else {
         huge_pages_given(slab, true);
         arena_give(slab, span_of(slab), false);
     }
+    if (report) {
+        heap_event(HEAP_EVENT_IN_PROGRAM);
+    }
+}
+
+bool large_is_sampled(const void *p) {
+    return header_of(p)->sampled;
+}
+
+void large_set_sampled(void *p, bool sampled) {
+    header_of(p)->sampled = sampled;
 }
 
 size_t large_usable_size(const void *p) {
@@ -134,6 +159,11 @@ static void *move_huge(struct heap *heap, struct slab *slab, void *p, size_t spa
     if (by_pages) {
         huge_pages_moved(slab, target);
         huge_pages_grown(target, had, span);
+    }
+    if (UNLIKELY(slab->sampled)) { /* before the old place may be another block's */
+        slab->sampled = false;
+        target->sampled = true;
+        profile_rename((uintptr_t)p, address);
     }
     arena_give_huge(slab, !by_pages);
     return moved;

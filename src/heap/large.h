@@ -17,6 +17,10 @@ void *large_allocate(struct heap *heap, size_t size, size_t alignment, bool *zer
 void large_free(struct heap *heap, void *p);
 size_t large_usable_size(const void *p);
 
+/* Whether the profile knows the block. */
+bool large_is_sampled(const void *p);
+void large_set_sampled(void *p, bool sampled);
+
 /* The same block with room for `size`, in place or with its pages moved; NULL if it must be copied, as
  * to another lane. */
 void *large_resize(struct heap *heap, void *p, size_t size);

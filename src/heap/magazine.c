@@ -1,4 +1,5 @@
 #include "arena/arena.h"
+#include "heap/event.h"
 #include "heap/heap.h"
 #include "os/report.h"
 
@@ -11,6 +12,15 @@
 #define BATCH_BLOCKS ((size_t)128)
 /* A magazine grows when it has run empty or full so often. */
 #define USES_BEFORE_GROWTH 3
+
+/* Refills, or flushes, for each that is reported upwards. */
+#define EVENT_INTERVAL 16
+
+static void event_at_intervals(const _Atomic uint64_t *counter) {
+    if (atomic_load_explicit(counter, memory_order_relaxed) % EVENT_INTERVAL == 0) { /* its own */
+        heap_event(HEAP_EVENT_IN_PROGRAM);
+    }
+}
 
 static size_t capacity_of(const struct magazine *m) {
     return (size_t)(m->end - m->base);
@@ -95,6 +105,7 @@ static void *refill(struct heap *heap, unsigned size_class, bool may_borrow) {
     }
     count(&heap->counters.refills, 1);
     count(&heap->counters.refilled_blocks, n);
+    count_batch(heap->counters.refill_batches, n);
     if (out == m->base) {
         m->top = m->base + (n - 1);
     }
@@ -104,6 +115,7 @@ static void *refill(struct heap *heap, unsigned size_class, bool may_borrow) {
 NOINLINE void *heap_refill(struct heap *heap, unsigned size_class, bool may_borrow) {
     heap_enter(heap);
     void *block = refill(heap, size_class, may_borrow);
+    event_at_intervals(&heap->counters.refills);
     heap_leave(heap);
     return block;
 }
@@ -119,7 +131,9 @@ static void make_room(struct heap *heap, unsigned size_class) {
         return; /* no array: the caller returns the block itself */
     }
     count(&heap->counters.flushes, 1);
+    count(&heap->counters.flushes_full, 1);
     count(&heap->counters.flushed_blocks, oldest);
+    count_batch(heap->counters.flush_batches, oldest);
     heap_return_blocks(heap, m->base, oldest);
     memmove(m->base, m->base + oldest, (held - oldest) * sizeof *m->base);
     m->top = m->base + (held - oldest);
@@ -128,15 +142,24 @@ static void make_room(struct heap *heap, unsigned size_class) {
 NOINLINE void heap_make_room(struct heap *heap, unsigned size_class) {
     heap_enter(heap);
     make_room(heap, size_class);
+    event_at_intervals(&heap->counters.flushes);
     heap_leave(heap);
 }
 
-size_t heap_flush_magazine(struct heap *heap, unsigned size_class) {
+size_t heap_flush_magazine(struct heap *heap, unsigned size_class, enum flush_cause cause) {
     struct magazine *m = &heap->magazines[size_class];
+    struct counters *c = &heap->counters;
+    _Atomic uint64_t *const causes[] = {
+        [FLUSH_API] = &c->flushes_api,
+        [FLUSH_THREAD_EXIT] = &c->flushes_exit,
+        [FLUSH_RECLAIM] = &c->flushes_reclaim,
+    };
     size_t held = magazine_count(m);
     if (held > 0) {
-        count(&heap->counters.flushes, 1);
-        count(&heap->counters.flushed_blocks, held);
+        count(&c->flushes, 1);
+        count(causes[cause], 1);
+        count(&c->flushed_blocks, held);
+        count_batch(c->flush_batches, held);
         m->top = m->base;
         heap_return_blocks(heap, m->base, held);
     }

@@ -3,7 +3,7 @@
  * A thread that waits for work holds what its magazines and its current slabs hold, for as long as it waits.
  * Nobody else may touch these: the fast paths use them without any synchronisation. But while a thread sleeps
  * in a system call that it made outside this library, it is not in the middle of a fast path, and the next
- * one begins by loading thread_heap. So: see that the thread sleeps; set its thread_heap to the heap of no
+ * one begins by loading thread_self.heap. So: see that the thread sleeps; set it to the heap of no
  * thread; see that it has been asleep all the time. If so, it will find that when it wakes (the switch to it
  * orders its loads behind our store), and the heap is ours; if not, the heap is put back, untouched.
  *

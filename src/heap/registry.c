@@ -123,6 +123,31 @@ static bool make_more_heaps(void) {
     return true;
 }
 
+/* A new heap in the table of all; the lock is held. NULL if there is no memory or no id. */
+static struct heap *make_next(void) {
+    uint32_t id = atomic_load_explicit(&id_limit, memory_order_relaxed);
+    struct heap *heap = NULL;
+    if (id < HEAP_IDS && (id != FIRST_HEAPS || make_more_heaps())) {
+        heap = make(id);
+    }
+    if (heap != NULL) {
+        atomic_store_explicit(entry(id), heap, memory_order_release);
+        atomic_store_explicit(&id_limit, id + 1, memory_order_release);
+    }
+    return heap;
+}
+
+struct heap *heap_make_for_samples(void) {
+    lock_acquire(&lock);
+    struct heap *heap = make_next();
+    if (heap != NULL) {
+        /* relaxed: read by whoever has it by way of a lock, and by its users */
+        atomic_store_explicit(&heap->state, HEAP_OF_SAMPLES, memory_order_relaxed);
+    }
+    lock_release(&lock);
+    return heap;
+}
+
 struct heap *heap_acquire(heap_slot *slot, uint32_t patience) {
     lock_acquire(&lock);
     struct heap *heap;
@@ -134,13 +159,8 @@ struct heap *heap_acquire(heap_slot *slot, uint32_t patience) {
     }
     heap = abandoned_pop();
     comings++;
-    uint32_t id = atomic_load_explicit(&id_limit, memory_order_relaxed);
-    if (heap == NULL && id < HEAP_IDS && (id != FIRST_HEAPS || make_more_heaps())) {
-        heap = make(id);
-        if (heap != NULL) {
-            atomic_store_explicit(entry(id), heap, memory_order_release);
-            atomic_store_explicit(&id_limit, id + 1, memory_order_release);
-        }
+    if (heap == NULL) {
+        heap = make_next();
     }
     if (heap != NULL) {
         heap->owner = (struct owner){.slot = slot, .thread = os_thread_id(), .patience = patience};
@@ -223,7 +243,7 @@ void heap_trim_abandoned(void) {
 }
 
 void heap_abandon(struct heap *heap, bool may_stay_warm) {
-    heap_flush_all(heap);
+    heap_flush_all(heap, may_stay_warm ? FLUSH_THREAD_EXIT : FLUSH_RECLAIM);
     retire(heap, may_stay_warm ? TINY_CLASSES : 0);
     if (!may_stay_warm) {
         trim(heap);

@@ -2,18 +2,22 @@
 
 #include "arena/arena.h"
 #include "arena/decay.h"
+#include "heap/event.h"
 #include "heap/foreign.h"
+#include "heap/sampling.h"
 #include "options/options.h"
 #include "os/os.h"
 #include "os/report.h"
 #include "os/thread.h"
+#include "profile/sample.h"
 
 #include <errno.h>
 #include <pthread.h>
 
 /* `common` puts it behind all else that starts as zero: it is only read, and so costs no page. */
 __attribute__((common)) struct heap heap_of_no_thread;
-_Thread_local __attribute__((tls_model("initial-exec"))) heap_slot thread_heap = &heap_of_no_thread;
+_Thread_local
+    __attribute__((tls_model("initial-exec"))) struct thread_self thread_self = {&heap_of_no_thread, 0};
 static _Thread_local __attribute__((tls_model("initial-exec"))) bool thread_ended;
 
 /* How often a heap was taken from the thread while it slept. */
@@ -33,7 +37,7 @@ static struct heap *shared_heap;
 static void end_thread(void *value) {
     (void)value; /* its first heap, which may have been another thread's for long */
     thread_ended = true;
-    struct heap *heap = heap_disown(&thread_heap);
+    struct heap *heap = heap_disown(&thread_self.heap);
     if (heap != NULL) {
         heap_abandon(heap, true);
     }
@@ -54,6 +58,7 @@ static void run_in_background(void) {
          * dropped must not live on here: the next thread inherits those of a thread of the program's. */
         for (uint64_t slept = 0; slept < decay_period_ms(); slept += SLEEP_MOST_MS) {
             os_sleep_ms(min_size(decay_period_ms() - slept, SLEEP_MOST_MS));
+            heap_event(HEAP_EVENT_IN_BACKGROUND);
             if (os_credentials() != credentials) {
                 decay_stop();
                 return;
@@ -69,6 +74,9 @@ static COLD void start_slow(void) {
         size_class_init(option_number(OPTION_MAGAZINE_BYTES));
         arena_init();
         decay_set_thread(run_in_background);
+        if (option_bool(OPTION_PROF) || option_bool(OPTION_PROF_PEAK) || option_bool(OPTION_PROF_LEAKS)) {
+            profile_start(0);
+        }
         has_key = pthread_key_create(&key, end_thread) == 0;
         if (option_bool(OPTION_FORCE_LIBC_ALLOC)) {
             libc_forced = foreign_libc_present();
@@ -116,9 +124,9 @@ COLD struct heap *thread_heap_make(void) {
     }
     int saved_errno = errno; /* the thread's first call may be free */
     /* Without a key nobody would say when the thread's variables are gone. */
-    struct heap *heap = heap_acquire(has_key ? &thread_heap : NULL, patience());
+    struct heap *heap = heap_acquire(has_key ? &thread_self.heap : NULL, patience());
     if (heap != NULL) {
-        atomic_store_explicit(&thread_heap, heap, memory_order_relaxed);
+        atomic_store_explicit(&thread_self.heap, heap, memory_order_relaxed);
         if (heap->id >= THREADS_WORTH_A_LOOK) {
             decay_request();
         }
@@ -169,13 +177,17 @@ static void before_fork(void) {
     lock_acquire(&start_lock);
     options_lock_for_fork();
     lock_acquire(&shared_lock);
+    sampling_lock_for_fork();
     heap_lock_for_fork();
     arena_lock_for_fork();
+    profile_lock_for_fork();
 }
 
 static void after_fork(bool child) {
+    profile_unlock_after_fork(child);
     arena_unlock_after_fork(child);
     heap_unlock_after_fork(child, thread_heap_now());
+    sampling_unlock_after_fork(child);
     lock_end_fork(&shared_lock, child);
     options_unlock_after_fork(child);
     lock_end_fork(&start_lock, child);

@@ -11,11 +11,16 @@
 
 /* The heap of no thread: all zero, so that its magazines are empty and full and its tag is nobody's. */
 extern INTERNAL struct heap heap_of_no_thread;
-/* Written by the thread itself, or by reclaim.c while it sleeps. relaxed: see there */
-extern INTERNAL _Thread_local __attribute__((tls_model("initial-exec"))) heap_slot thread_heap;
+/* What the fast paths want of the thread, in one place: the same offset leads to both. */
+struct thread_self {
+    /* Written by the thread itself, or by reclaim.c while it sleeps. relaxed: see there */
+    heap_slot heap;
+    int64_t sample_left; /* bytes until sampling.c must decide; below 0 only on the way there */
+};
+extern INTERNAL _Thread_local __attribute__((tls_model("initial-exec"))) struct thread_self thread_self;
 
 static inline struct heap *thread_heap_now(void) {
-    return atomic_load_explicit(&thread_heap, memory_order_relaxed);
+    return atomic_load_explicit(&thread_self.heap, memory_order_relaxed);
 }
 
 /* The calling thread's heap, made now if need be; NULL if it can have none (any more). Starts the

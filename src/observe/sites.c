@@ -6,6 +6,7 @@
  */
 #include "base/bits.h"
 #include "hakmem.h"
+#include "observe/census.h"
 #include "os/os.h"
 #include "os/report.h"
 
@@ -21,6 +22,9 @@ struct site {
     _Atomic uint64_t used;  /* whether anything was counted: the unknown site has key 0 */
     /* relaxed: sums, each of which stands alone */
     _Atomic uint64_t live_blocks, live_bytes, total_blocks, total_bytes, peak_bytes;
+    _Atomic uint64_t first_ms; /* when the first block was allocated */
+    /* Sum of the times of all frees less that of all allocations, modulo 2^64: see mean_lifetime. */
+    _Atomic uint64_t time_balance_ms;
 };
 
 /* Made at the first use; &unknown if it could not be. */
@@ -45,6 +49,9 @@ static COLD struct site *make_table(void) {
      * there is no memory for it, it stays so: a site must not change its line between two calls. */
     if (atomic_compare_exchange_strong_explicit(&sites, &table, made != NULL ? made : &unknown,
                                                 memory_order_acq_rel, memory_order_acquire)) {
+        if (made != NULL) {
+            census_add_table(made, SITES * sizeof(struct site));
+        }
         return made != NULL ? made : &unknown;
     }
     if (made != NULL) {
@@ -109,7 +116,13 @@ void *hak_alloc_at(size_t size, hak_site_t key) {
         return NULL;
     }
     struct site *site = find_to_count(key);
-    add(&site->used, 1);
+    uint64_t now = os_now_ms();
+    uint64_t none = 0;
+    if (add(&site->used, 1) == 1) {
+        atomic_compare_exchange_strong_explicit(&site->first_ms, &none, now, memory_order_relaxed,
+                                                memory_order_relaxed);
+    }
+    atomic_fetch_sub_explicit(&site->time_balance_ms, now, memory_order_relaxed);
     add(&site->live_blocks, 1);
     add(&site->total_blocks, 1);
     add(&site->total_bytes, size);
@@ -128,16 +141,31 @@ void hak_free_at(void *p, size_t size, hak_site_t key) {
     struct site *site = find_to_count(key);
     atomic_fetch_sub_explicit(&site->live_blocks, 1, memory_order_relaxed);
     atomic_fetch_sub_explicit(&site->live_bytes, size, memory_order_relaxed);
+    add(&site->time_balance_ms, os_now_ms());
     hak_free(p);
 }
 
+/* The lifetimes of all blocks add up to the integral of the live blocks over time, which is
+ *   (sum of the times of frees) - (sum of those of allocations) + live_blocks * now
+ * with the blocks that live counted up to now. Modulo 2^64 in every step, the result is right. */
+static uint64_t mean_lifetime(uint64_t balance, uint64_t live, uint64_t total, uint64_t now) {
+    uint64_t integral = balance + live * now;
+    /* An allocation that is being counted may have one part of it there and another not yet. */
+    return total == 0 || integral > UINT64_MAX / 2 ? 0 : integral / total;
+}
+
 static void read_site(struct site *site, hak_site_stats_t *out) {
+    uint64_t now = os_now_ms();
+    uint64_t first = atomic_load_explicit(&site->first_ms, memory_order_relaxed);
+    uint64_t balance = atomic_load_explicit(&site->time_balance_ms, memory_order_relaxed);
     out->site = atomic_load_explicit(&site->key, memory_order_relaxed);
     out->live_blocks = atomic_load_explicit(&site->live_blocks, memory_order_relaxed);
     out->live_bytes = atomic_load_explicit(&site->live_bytes, memory_order_relaxed);
     out->total_blocks = atomic_load_explicit(&site->total_blocks, memory_order_relaxed);
     out->total_bytes = atomic_load_explicit(&site->total_bytes, memory_order_relaxed);
     out->peak_bytes = atomic_load_explicit(&site->peak_bytes, memory_order_relaxed);
+    out->blocks_per_second = out->total_blocks * 1000 / (now > first ? now - first : 1);
+    out->mean_lifetime_ms = mean_lifetime(balance, out->live_blocks, out->total_blocks, now);
 }
 
 static bool is_used(struct site *site) {

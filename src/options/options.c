@@ -52,6 +52,14 @@ static const struct definition definitions[OPTION_COUNT] = {
     [OPTION_STATS_FILE] = {"stats_file", "HAKMEM_STATS_FILE", "",
                            "write the statistics at exit to this file (%p: process id) instead of stderr", 0,
                            TYPE_STRING, false},
+    [OPTION_STATS_JSON] = {"stats_json", "HAKMEM_STATS_JSON", "0",
+                           "write the statistics at exit, as JSON and not as a screen", 1, TYPE_BOOL, false},
+    [OPTION_STATS_SIGNAL] = {"stats_signal", "HAKMEM_STATS_SIGNAL", "0",
+                             "number of a signal at which the statistics are written (0: none)", 64, TYPE_INT,
+                             true},
+    [OPTION_LIVE] = {"live", "HAKMEM_LIVE", "1",
+                     "publish the statistics in shared memory, for `hakmem top` and `hakmem stats`", 1,
+                     TYPE_BOOL, true},
     [OPTION_WRAP_DIAG] = {"wrap_diag", "HAKMEM_WRAP_DIAG", "0",
                           "log each fall-back with its reason to stderr", 1, TYPE_BOOL, false},
     [OPTION_FORCE_LIBC_ALLOC] = {"force_libc_alloc", "HAKMEM_FORCE_LIBC_ALLOC", "0",
@@ -81,16 +89,40 @@ static const struct definition definitions[OPTION_COUNT] = {
         {"magazine_bytes", "HAKMEM_MAGAZINE_BYTES", "256K",
          "most bytes of free blocks that one magazine of a thread may hold (but always four blocks)",
          64 << 20, TYPE_SIZE, true},
+    [OPTION_PROF] = {"prof", "HAKMEM_PROF", "0", "sample allocations for heap profiles from the start", 1,
+                     TYPE_BOOL, true},
+    [OPTION_PROF_INTERVAL] = {"prof_interval", "HAKMEM_PROF_INTERVAL", "512K",
+                              "bytes between samples, on average", (uint64_t)1 << 40, TYPE_SIZE, false},
+    [OPTION_PROF_FILE] = {"prof_file", "HAKMEM_PROF_FILE", "hakmem.%p.%n.heap",
+                          "file for a heap profile (%p: process id, %n: counts from 0)", 0, TYPE_STRING,
+                          false},
+    [OPTION_PROF_AT_EXIT] = {"prof_at_exit", "HAKMEM_PROF_AT_EXIT", "1",
+                             "write a heap profile at exit, if prof is set", 1, TYPE_BOOL, false},
+    [OPTION_PROF_PEAK] = {"prof_peak", "HAKMEM_PROF_PEAK", "0",
+                          "sample from the start, and write a heap profile whenever the memory in use is 5 % "
+                          "over its last peak, at most once a second",
+                          1, TYPE_BOOL, true},
+    [OPTION_PROF_SIGNAL] = {"prof_signal", "HAKMEM_PROF_SIGNAL", "0",
+                            "number of a signal at which a heap profile is written (0: none)", 64, TYPE_INT,
+                            true},
+    [OPTION_PROF_LEAKS] = {"prof_leaks", "HAKMEM_PROF_LEAKS", "0",
+                           "sample from the start, and report at exit what is still in use", 1, TYPE_BOOL,
+                           true},
+    [OPTION_PROF_AGE_MS] =
+        {"prof_age_ms", "HAKMEM_PROF_AGE_MS", "0",
+         "the fragmentation profile counts blocks that are at least so old, in milliseconds", UINT32_MAX,
+         TYPE_INT, false},
 };
 
 static struct lock lock; /* protects what follows, except as the accessors say */
 static char stats_file[OPTION_TEXT_BYTES];
+static char prof_file[OPTION_TEXT_BYTES];
 static enum source sources[OPTION_COUNT];
 /* relaxed everywhere: each value stands alone */
 static _Atomic uint64_t values[OPTION_COUNT];
 
 static char *text_of(enum option option) {
-    return option == OPTION_STATS_FILE ? stats_file : NULL;
+    return option == OPTION_STATS_FILE ? stats_file : option == OPTION_PROF_FILE ? prof_file : NULL;
 }
 
 bool option_bool(enum option option) {
@@ -103,7 +135,28 @@ uint64_t option_number(enum option option) {
 
 const char *option_text(enum option option) {
     const char *text = text_of(option);
-    return text == NULL ? "" : text;
+    return text == NULL ? "" : text[0] == '\0' ? definitions[option].fallback : text;
+}
+
+const char *option_name(enum option option) {
+    return definitions[option].name;
+}
+
+bool option_differs(enum option option, char *value, size_t capacity) {
+    const struct definition *d = &definitions[option];
+    uint64_t number = option_number(option);
+    uint64_t usual = 0;
+    struct text text = {.buffer = value, .capacity = capacity, .length = 0};
+    value[0] = '\0';
+    if (d->type == TYPE_STRING) {
+        return false;
+    }
+    if (d->type == TYPE_CHOICE) {
+        text_string(&text, profile_names[number]);
+        return !text_equal(value, text.length, d->fallback);
+    }
+    text_decimal(&text, number);
+    return !parse_size(d->fallback, strlen(d->fallback), &usual) || number != usual;
 }
 
 static bool assign(enum option option, const char *s, size_t length, enum source source) {
@@ -139,8 +192,10 @@ static bool assign(enum option option, const char *s, size_t length, enum source
         if (length >= OPTION_TEXT_BYTES) {
             return false;
         }
-        memcpy(text_of(option), s, length);
-        text_of(option)[length] = '\0';
+        if (source != SOURCE_DEFAULT) { /* empty is the default: nothing needs to be touched */
+            memcpy(text_of(option), s, length);
+            text_of(option)[length] = '\0';
+        }
         break;
     }
     atomic_store_explicit(&values[option], number, memory_order_relaxed);

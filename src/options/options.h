@@ -13,6 +13,9 @@
 enum option {
     OPTION_STATS,             /* bool: print statistics at exit */
     OPTION_STATS_FILE,        /* string: where to, instead of stderr */
+    OPTION_STATS_JSON,        /* bool: print them, and as JSON */
+    OPTION_STATS_SIGNAL,      /* int: print them at this signal; at start only */
+    OPTION_LIVE,              /* bool: publish them in shared memory; at start only */
     OPTION_WRAP_DIAG,         /* bool: log fall-backs */
     OPTION_FORCE_LIBC_ALLOC,  /* bool, at start only */
     OPTION_PROFILE,           /* choice: the defaults of those below; at start only */
@@ -23,6 +26,14 @@ enum option {
     OPTION_BACKGROUND_THREAD, /* int: whether a thread of the library's own may give memory back */
     OPTION_RECLAIM,           /* bool: what sleeping threads hold may be taken from them */
     OPTION_MAGAZINE_BYTES,    /* most bytes that one magazine may hold */
+    OPTION_PROF,              /* bool: sample from the start */
+    OPTION_PROF_INTERVAL,     /* bytes between samples, on average */
+    OPTION_PROF_FILE,         /* string: where heap profiles go */
+    OPTION_PROF_AT_EXIT,      /* bool: one of them at exit, where it sampled from the start */
+    OPTION_PROF_PEAK,         /* bool: one at each new peak */
+    OPTION_PROF_SIGNAL,       /* int: one at this signal; at start only */
+    OPTION_PROF_LEAKS,        /* bool: what is still in use at exit */
+    OPTION_PROF_AGE_MS,       /* of blocks that the fragmentation profile counts */
     OPTION_COUNT
 };
 
@@ -38,5 +49,9 @@ void options_unlock_after_fork(bool child);
 bool option_bool(enum option option);
 uint64_t option_number(enum option option);
 const char *option_text(enum option option); /* "" if unset */
+const char *option_name(enum option option);
+/* Writes the value as it would be given, and returns true if it is not the default. A text counts as default:
+ * it may change while it is read. Without a lock. */
+bool option_differs(enum option option, char *value, size_t capacity);
 
 #endif

@@ -4,7 +4,25 @@
 
 #define SPINS_BEFORE_SLEEP 40
 
+/* relaxed, all of these: statistics */
+static const struct lock *_Atomic apart;
+static _Atomic uint64_t waits_apart, waits;
+
+void lock_count_apart(const struct lock *lock) {
+    atomic_store_explicit(&apart, lock, memory_order_relaxed);
+}
+
+uint64_t lock_waits_apart(void) {
+    return atomic_load_explicit(&waits_apart, memory_order_relaxed);
+}
+
+uint64_t lock_waits(void) {
+    return atomic_load_explicit(&waits, memory_order_relaxed);
+}
+
 COLD void lock_wait(struct lock *lock) {
+    bool is_apart = lock == atomic_load_explicit(&apart, memory_order_relaxed);
+    atomic_fetch_add_explicit(is_apart ? &waits_apart : &waits, 1, memory_order_relaxed);
     for (int i = 0; i < SPINS_BEFORE_SLEEP; i++) {
         /* relaxed: only a hint whether to try */
         if (atomic_load_explicit(&lock->state, memory_order_relaxed) == 0 && lock_try(lock)) {

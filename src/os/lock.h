@@ -15,6 +15,11 @@ struct lock {
     _Atomic uint32_t state; /* 0 free, 1 held, 2 held and somebody may sleep */
 };
 
+/* How often a thread found a lock taken; those of one lock are counted apart. */
+void lock_count_apart(const struct lock *lock);
+uint64_t lock_waits_apart(void);
+uint64_t lock_waits(void); /* of all others */
+
 void lock_wait(struct lock *lock);
 void lock_wake(struct lock *lock);
 

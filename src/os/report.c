@@ -28,6 +28,8 @@ static const char *const names[FALLBACK_COUNT] = {
     [FALLBACK_MOVE_BY_COPY] = "huge block copied",
     [FALLBACK_RUN_LOST] = "address space lost to a failed mremap",
     [FALLBACK_SITE_TABLE_FULL] = "site table full",
+    [FALLBACK_NO_LIVE_PAGE] = "no live page",
+    [FALLBACK_PROFILE_WITHOUT_MEMORY] = "no memory for a sample",
 };
 
 const char *report_fallback_name(enum fallback reason) {

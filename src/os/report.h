@@ -26,6 +26,8 @@ enum fallback {
     FALLBACK_MOVE_BY_COPY,         /* mremap would not move a huge block */
     FALLBACK_RUN_LOST,             /* mremap failed half-way: address space that is not used again */
     FALLBACK_SITE_TABLE_FULL,
+    FALLBACK_NO_LIVE_PAGE,           /* no shared memory to publish the statistics in */
+    FALLBACK_PROFILE_WITHOUT_MEMORY, /* a block that should have been sampled is not */
     FALLBACK_COUNT
 };
 

@@ -86,6 +86,13 @@ static inline unsigned size_class_for(size_t size) { /* size <= MID_MAX_BYTES */
 void size_class_grow(unsigned size_class);
 unsigned size_class_count_exact(void);
 
+/* Whether there is such a class: whoever did not get its number from a block or a slab must ask. */
+static inline bool size_class_exists(unsigned c) {
+    return c < SPACED_CLASSES ||
+           /* acquire: as in size_class_for */
+           atomic_load_explicit(&size_class_uses[c - SPACED_CLASSES].exact_bytes, memory_order_acquire) != 0;
+}
+
 /* The smallest class of at least `size` whose blocks all lie on multiples of `alignment` (a power of
  * two up to SLAB_BYTES; size likewise). */
 unsigned size_class_aligned(size_t size, size_t alignment);

@@ -10,9 +10,10 @@ void slab_init(struct slab *slab, unsigned size_class, uint32_t owner, _Atomic u
     atomic_store_explicit(&slab->summary[1], 0, memory_order_relaxed);
     atomic_store_explicit(&slab->bump, 0, memory_order_relaxed);
     atomic_store_explicit(&slab->full_words, 0, memory_order_relaxed);
+    atomic_store_explicit(&slab->returned, false, memory_order_relaxed);
     /* release pairs with the acquire in bin_release_if_free: the state is SLAB_INTERNAL by now */
     atomic_store_explicit(&slab->owner, owner, memory_order_release);
-    /* release pairs with the acquire in arena_visit */
+    /* release pairs with the acquire in arena/walk.c */
     atomic_store_explicit(&slab->state, SLAB_CURRENT, memory_order_release);
 }
 
@@ -94,6 +95,7 @@ static void put_own(struct slab *slab, unsigned word, uint64_t mask) {
     /* relaxed: nobody has written to these blocks since the owner took them, and the summary below is
      * released; a remote slab_put of a neighbour is ordered by its own operations */
     uint64_t old = atomic_fetch_or_explicit(&slab->words[word], mask, memory_order_relaxed);
+    atomic_store_explicit(&slab->returned, true, memory_order_relaxed);
     if ((old | mask) == full) {
         atomic_fetch_add_explicit(&slab->full_words, 1, memory_order_release);
     }
@@ -131,6 +133,7 @@ unsigned slab_put(struct slab *slab, unsigned word, uint64_t mask, uint64_t *dou
         return SLAB_NOTHING;
     }
     if (old == 0) {
+        atomic_store_explicit(&slab->returned, true, memory_order_relaxed);
         atomic_fetch_or_explicit(&slab->summary[word / 64], (uint64_t)1 << (word % 64), memory_order_seq_cst);
         events |= SLAB_HAS_FREE;
     }
@@ -151,6 +154,9 @@ size_t slab_count_free(const struct slab *slab) {
     /* relaxed: a statistic */
     uint32_t bump = atomic_load_explicit(&slab->bump, memory_order_relaxed);
     size_t free = c->blocks - bump;
+    if (!atomic_load_explicit(&slab->returned, memory_order_relaxed)) {
+        return free; /* the bitmap may not even be resident, and shall stay so */
+    }
     for (unsigned word = 0; word < (bump + 63) / 64; word++) {
         free += bit_count(atomic_load_explicit(&slab->words[word], memory_order_relaxed));
     }

@@ -28,6 +28,7 @@ tar             tar
 diff            diffutils
 cargo           cargo
 rustc           rustc
+addr2line       binutils
 '
 PYTHON=${PYTHON:-python3}
 SYSTEM_PATH=$(getconf PATH)
@@ -74,6 +75,8 @@ $PROGRAMS
 END
 require "PostgreSQL server programs" postgresql has_pg_server
 require "static C library" libc6-dev has_static_libc
+has_go() { PATH=$PATH:/usr/local/go/bin command -v go; }
+require "go" golang-go has_go
 if [ "$(id -u)" -eq 0 ]; then
     require "user postgres" postgresql id postgres
 fi

@@ -65,8 +65,8 @@ constexpr seconds kLongEnough{60};
 
 // What may stay over the start, by the promise: caches of the threads and what is not worth giving back.
 constexpr std::size_t kMayStay = 4 * kMiB;
-// What the library itself leaves when nobody needs anything: less is not worth starting a thread for, and it may
-// have ended just before the last frees.
+// What the library itself leaves when nobody needs anything: less is not worth starting a thread for, and it
+// may have ended just before the last frees.
 constexpr std::size_t kMayStayRetained = 512 * kKiB;
 
 template <typename Condition>

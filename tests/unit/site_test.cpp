@@ -3,9 +3,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "hakmem.h"
@@ -155,6 +160,84 @@ TEST(Site, ListWritesNoMoreThanItsCapacity) {
     EXPECT_EQ(list[3].site, 0xABCDEFu);
     EXPECT_EQ(list[4].site, 0xABCDEFu);
     EXPECT_NE(list[2].site, 0xABCDEFu);
+}
+
+// Sleeps are never too short, and the clock is good to a few milliseconds.
+TEST(Site, LifetimesAreThoseOfFreedBlocksAndTheAgesOfLiveOnes) {
+    const hak_site_t site = HAK_SITE();
+    void *first = hak_alloc_at(10, site);
+    void *second = hak_alloc_at(10, site);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    hak_free_at(first, 10, site);
+    EXPECT_GE(figures(site).mean_lifetime_ms, 80u) << "one freed, one live, both of the same age";
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_GE(figures(site).mean_lifetime_ms, 130u) << "the live one has grown older";
+    hak_free_at(second, 10, site);
+    const std::uint64_t settled = figures(site).mean_lifetime_ms;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_EQ(figures(site).mean_lifetime_ms, settled) << "no block is left to grow older";
+}
+
+TEST(Site, TheRateIsAnAverageSinceTheFirstAllocation) {
+    const hak_site_t site = HAK_SITE();
+    for (int i = 0; i < 1000; i++) {
+        hak_free_at(hak_alloc_at(10, site), 10, site);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    EXPECT_LE(figures(site).blocks_per_second, 1000u * 1000 / 190);
+    EXPECT_GE(figures(site).blocks_per_second, 1u);
+}
+
+std::string written_json() {
+    std::FILE *file = std::tmpfile();
+    EXPECT_EQ(hak_sites_json(fileno(file)), 0);
+    std::rewind(file);
+    std::string text;
+    for (int c; (c = std::fgetc(file)) != EOF;) {
+        text += static_cast<char>(c);
+    }
+    std::fclose(file);
+    return text;
+}
+
+TEST(Site, JsonNamesPlacesAndOnlyThese) {
+    const hak_site_t here = HAK_SITE();
+    const auto text = reinterpret_cast<hak_site_t>("no place at all");
+    const hak_site_t wild = 0x7777;
+    for (const hak_site_t site : {here, text, wild}) {
+        hak_free_at(hak_alloc_at(7, site), 7, site);
+    }
+    const std::string json = written_json();
+    EXPECT_NE(json.find("\"place\":\"" + std::string(reinterpret_cast<const char *>(here)) + "\""),
+              std::string::npos)
+        << json;
+    EXPECT_EQ(json.find("no place"), std::string::npos) << json;
+    EXPECT_NE(json.find("{\"site\":\"0x7777\",\"place\":null,"), std::string::npos) << json;
+}
+
+TEST(Site, JsonHasTheSitesThatHoldMostFirst) {
+    std::vector<void *> blocks;
+    for (hak_site_t site = 1; site <= 50; site++) {
+        blocks.push_back(hak_alloc_at(1000 * (site * 7 % 51), 0xC0DE00 + site));
+    }
+    const std::string json = written_json();
+    std::uint64_t last = UINT64_MAX;
+    std::size_t sites = 0;
+    for (std::size_t at = 0; (at = json.find("\"live_bytes\":", at)) != std::string::npos; sites++) {
+        at += 13;
+        const std::uint64_t bytes = std::strtoull(json.c_str() + at, nullptr, 10);
+        EXPECT_LE(bytes, last);
+        last = bytes;
+    }
+    EXPECT_GE(sites, 50u);
+    for (hak_site_t site = 1; site <= 50; site++) {
+        hak_free_at(blocks[site - 1], 1000 * (site * 7 % 51), 0xC0DE00 + site);
+    }
+}
+
+TEST(Site, JsonToADescriptorThatIsNoneFails) {
+    EXPECT_EQ(hak_sites_json(-1), -1);
+    EXPECT_EQ(errno, EBADF);
 }
 
 // What one thread did at a site; the sum over the threads is what the site must show.

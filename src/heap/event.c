@@ -1,0 +1,3 @@
+#include "heap/event.h"
+
+heap_event_listener_function *_Atomic heap_event_listener;

@@ -1,0 +1,127 @@
+#include "heap/sampling.h"
+
+#include "os/os.h"
+#include "profile/files.h"
+#include "profile/poisson.h"
+#include "profile/sample.h"
+#include "profile/stack.h"
+
+#include <errno.h>
+
+/* Further than any program gets, and far from overflow. */
+#define NEVER (INT64_MAX / 4)
+
+static struct lock lock; /* protects the heap of sampled blocks; no thread owns it */
+static struct heap *samples;
+_Atomic uint32_t sampling_heap_id; /* 0: there is none */
+
+/* ---- When ------------------------------------------------------------------------------------- */
+
+struct sampler {
+    int64_t further; /* bytes from where thread_self.sample_left ends to the next sample */
+    uint64_t random;
+    uint64_t run; /* of the profile that the way was drawn for */
+};
+static _Thread_local __attribute__((tls_model("initial-exec"))) struct sampler sampler;
+
+static int64_t distance(void) {
+    /* relaxed: after the acquire load of the run */
+    uint64_t interval = atomic_load_explicit(&profile_switch.interval, memory_order_relaxed);
+    if (interval == 0) {
+        return NEVER;
+    }
+    if (sampler.random == 0) {
+        sampler.random = (uintptr_t)&sampler ^ os_now_ms() << 32 ^ (uint64_t)os_process_id();
+    }
+    return (int64_t)poisson_distance(&sampler.random, interval);
+}
+
+/* The fast path sees only as far as the next look, behind which the rest of the way waits. */
+COLD bool sampling_decide(size_t bytes) {
+    uint64_t run = atomic_load_explicit(&profile_switch.run, memory_order_acquire);
+    int64_t left = thread_self.sample_left + sampler.further;
+    if (sampler.run != run) {
+        sampler.run = run;
+        left = distance() - (int64_t)bytes;
+    }
+    bool sampled = left < 0;
+    if (sampled) {
+        left = distance();
+        sampled = left != NEVER;
+    }
+    thread_self.sample_left = left < SAMPLING_LOOK_BYTES ? left : SAMPLING_LOOK_BYTES;
+    sampler.further = left - thread_self.sample_left;
+    return sampled;
+}
+
+void sampling_look_soon(void) {
+    /* relaxed: the decision acquires */
+    if (sampler.run != atomic_load_explicit(&profile_switch.run, memory_order_relaxed)) {
+        thread_self.sample_left = 0;
+    }
+}
+
+/* ---- Which block ------------------------------------------------------------------------------- */
+
+static void *take(unsigned size_class) {
+    lock_acquire(&lock);
+    if (samples == NULL) {
+        samples = heap_make_for_samples();
+        if (samples != NULL) {
+            atomic_store_explicit(&sampling_heap_id, samples->id, memory_order_relaxed); /* see there */
+        }
+    }
+    void *block = NULL;
+    if (samples != NULL) {
+        bin_take(samples, size_class, &block, 1); /* no magazines: they would hold blocks that few ask for */
+    }
+    lock_release(&lock);
+    return block;
+}
+
+COLD void *sampling_exchange(void *shadow, unsigned size_class, size_t size) {
+    int saved_errno = errno;
+    uintptr_t frames[FRAMES_MOST];
+    size_t depth = stack_capture(frames, FRAMES_MOST, 0);
+    void *block = take(size_class);
+    if (block != NULL && !profile_add((uintptr_t)block, shadow, size, size, frames, depth)) {
+        heap_return_blocks(NULL, &block, 1);
+        block = NULL;
+    }
+    files_write_if_due();
+    errno = saved_errno;
+    return block != NULL ? block : shadow;
+}
+
+COLD void *sampling_release(struct heap *self, void *block) {
+    /* The record first: as soon as the block is back, another sample may get it. */
+    void *shadow = profile_remove((uintptr_t)block);
+    heap_return_blocks(self, &block, 1);
+    return shadow;
+}
+
+COLD bool sampling_note_large(const void *block, size_t bytes, size_t chosen) {
+    int saved_errno = errno;
+    uintptr_t frames[FRAMES_MOST];
+    size_t depth = stack_capture(frames, FRAMES_MOST, 0);
+    bool known = profile_add((uintptr_t)block, NULL, bytes, chosen, frames, depth);
+    files_write_if_due();
+    errno = saved_errno;
+    return known;
+}
+
+COLD void sampling_collect(void) {
+    lock_acquire(&lock);
+    if (samples != NULL) {
+        heap_retire_slabs(samples);
+    }
+    lock_release(&lock);
+}
+
+void sampling_lock_for_fork(void) {
+    lock_acquire(&lock);
+}
+
+void sampling_unlock_after_fork(bool child) {
+    lock_end_fork(&lock, child);
+}

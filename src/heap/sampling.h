@@ -1,0 +1,59 @@
+/* Sampling: which allocations the profile gets to know, and where their blocks lie.
+ *
+ * Each thread counts down the bytes to its next sample. A sampled block of the tiny or mid lane comes from a
+ * heap that has nothing else, so that the page map tells it from all others and free needs no check of its
+ * own; the block that it was given instead of, its shadow, stays taken for as long as it lives: the slabs
+ * look as they would without sampling. A large block has a flag in its header.
+ *
+ * Promises that an allocation's chance to be sampled depends on its bytes alone, however the memory is
+ * recycled; that a thread notices within SAMPLING_LOOK_BYTES of its own allocations that sampling was
+ * switched on or off; and that nothing is touched while it is off but the thread's counter. Relies on profile
+ * and registry.
+ */
+#ifndef HAKMEM_HEAP_SAMPLING_H
+#define HAKMEM_HEAP_SAMPLING_H
+
+#include "heap/thread.h"
+
+#define SAMPLING_LOOK_BYTES ((int64_t)1 << 20)
+
+/* Whether sampling_decide must be asked for an allocation. One of 0 bytes is never sampled. Where the counter
+ * is below 0 already, the fast path has counted these bytes: that is why it came here. */
+static inline bool sampling_due(size_t bytes) {
+    if (LIKELY(thread_self.sample_left >= 0)) {
+        thread_self.sample_left -= (int64_t)bytes;
+    }
+    return thread_self.sample_left < 0;
+}
+
+/* Sets the counter anew; true if the allocation of `bytes` is to be sampled. */
+bool sampling_decide(size_t bytes);
+
+/* The calling thread notices at its next allocation that sampling was switched. */
+void sampling_look_soon(void);
+
+/* What the program gets instead of the block `shadow`: a sampled one, or `shadow` itself where there is no
+ * memory. Without a lock held. */
+void *sampling_exchange(void *shadow, unsigned size_class, size_t size);
+
+/* Whether a page-map word's owner is the heap of sampled blocks. */
+extern INTERNAL _Atomic uint32_t sampling_heap_id;
+static inline bool sampling_owns(uint32_t owner) {
+    /* relaxed: whoever holds a sampled block got it from a thread that wrote this before */
+    return UNLIKELY(owner == atomic_load_explicit(&sampling_heap_id, memory_order_relaxed));
+}
+
+/* Frees a block of that heap; gives its shadow, to be freed as any other block, or NULL. */
+void *sampling_release(struct heap *self, void *block);
+
+/* A large block that is to be sampled for `chosen` of its `bytes`. True if the profile now knows it. */
+bool sampling_note_large(const void *block, size_t bytes, size_t chosen);
+
+/* Returns what the heap of sampled blocks holds and does not need. */
+void sampling_collect(void);
+
+/* Around fork. */
+void sampling_lock_for_fork(void);
+void sampling_unlock_after_fork(bool child);
+
+#endif

@@ -1,0 +1,72 @@
+/* A census of the heap: what its memory is used for.
+ *
+ * Promises that the parts add up to what is resident (see struct memory_figures), exactly so in a quiet
+ * process; that no thread waits for longer than a look at a few superslabs takes; and, without measuring, to
+ * make no system call. Relies on arena/walk, the headers and bitmaps of slabs, and the heaps.
+ */
+#ifndef HAKMEM_OBSERVE_CENSUS_H
+#define HAKMEM_OBSERVE_CENSUS_H
+
+#include "arena/walk.h"
+#include "slab/size_class.h"
+
+enum lane { LANE_TINY, LANE_MID, LANE_LARGE, LANE_HUGE, LANES };
+
+struct lane_figures {
+    uint64_t live_blocks, live_bytes;
+    uint64_t cached_blocks, cached_bytes;
+    uint64_t free_bytes;      /* free and resident, beside other blocks */
+    uint64_t tail_bytes;      /* resident, but no block fits */
+    uint64_t untouched_bytes; /* handed out and not resident */
+    uint64_t slab_bytes;      /* address space of what is in use */
+    uint64_t resident_bytes;  /* live + cached + free + tail - untouched */
+};
+
+struct class_figures {
+    uint32_t free_blocks; /* resident or not */
+    uint32_t slabs;
+    uint32_t resident_pages;
+    uint32_t cached_blocks;
+};
+
+struct metadata_figures {
+    uint64_t regions_bytes, page_map_bytes, heaps_bytes, tables_bytes;
+};
+
+struct census {
+    struct walk walk;
+    bool measured; /* resident pages are the kernel's; otherwise all counts as touched that was handed out */
+    bool counted;  /* live blocks are without those that threads cache */
+    uint32_t internal_slabs;
+    uint64_t shadow_blocks, shadow_bytes; /* that sampling keeps taken: live in the lanes */
+    uintptr_t page_map_seen;              /* below this, pages of the page map are counted */
+    uint64_t retained_bytes;
+    uint64_t committed_bytes;
+    struct metadata_figures metadata;
+    struct lane_figures lanes[LANES];
+    struct class_figures classes[SIZE_CLASSES];
+};
+
+void census_begin(struct census *census, bool measure);
+/* One step of it; false when the census is complete. */
+bool census_step(struct census *census);
+/* All of it. */
+void census_take(struct census *census, bool measure);
+
+/* Of a complete census:
+ * live + cached + free_in_slabs + slab_tails + retained + metadata - untouched = resident. */
+struct memory_figures {
+    uint64_t live_blocks, live_bytes, cached_blocks, cached_bytes;
+    uint64_t free_in_slabs_bytes, slab_tail_bytes, untouched_bytes;
+    uint64_t retained_bytes, metadata_bytes, resident_bytes;
+};
+void census_sum(const struct census *census, struct memory_figures *out);
+
+/* Blocks of the class that the program holds. */
+uint64_t census_class_live(const struct census *census, unsigned size_class);
+enum lane size_class_lane(unsigned size_class);
+
+/* A table of the library's own that is part of the metadata: to be named once, before it is used. */
+void census_add_table(const void *address, size_t bytes);
+
+#endif

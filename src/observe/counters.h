@@ -1,0 +1,72 @@
+/* Counters: what has happened so far, by name.
+ *
+ * Promises that each of them only grows, until counters_reset, and that reading them stops nobody. Relies on
+ * the heaps' own counts, which their threads keep on slow paths, and on those of arena, os and locks.
+ */
+#ifndef HAKMEM_OBSERVE_COUNTERS_H
+#define HAKMEM_OBSERVE_COUNTERS_H
+
+#include "heap/heap.h"
+#include "os/report.h"
+
+/* Their meaning is in docs/statistics.md, under the name that counter_name gives. */
+enum counter {
+    COUNTER_REFILLS,
+    COUNTER_REFILLED_BLOCKS,
+    COUNTER_REFILLS_CURRENT_SLAB,
+    COUNTER_REFILLS_PARTIAL_SLAB,
+    COUNTER_REFILLS_INBOX_SLAB,
+    COUNTER_REFILLS_ADOPTED_SLAB,
+    COUNTER_REFILLS_FRESH_SLAB,
+    COUNTER_MAGAZINE_GROWTHS,
+    COUNTER_FLUSHES,
+    COUNTER_FLUSHED_BLOCKS,
+    COUNTER_FLUSHES_MAGAZINE_FULL,
+    COUNTER_FLUSHES_THREAD_EXIT,
+    COUNTER_FLUSHES_RECLAIM,
+    COUNTER_FLUSHES_API,
+    COUNTER_REMOTE_FREED_BLOCKS,
+    COUNTER_REMOTE_FLUSHES,
+    COUNTER_LARGE_ALLOCS,
+    COUNTER_LARGE_FREES,
+    COUNTER_HUGE_ALLOCS,
+    COUNTER_HUGE_FREES,
+    COUNTER_HUGE_REMAPS,
+    COUNTER_SLABS_CREATED,
+    COUNTER_SLABS_RECYCLED,
+    COUNTER_SLABS_ADOPTED,
+    COUNTER_SLABS_RELEASED,
+    COUNTER_POPULATED_BYTES,
+    COUNTER_PAGE_FAULTS_AVOIDED,
+    COUNTER_HEAPS_RECLAIMED,
+    COUNTERS_OF_HEAPS,
+    COUNTER_SUPERSLABS_OPENED = COUNTERS_OF_HEAPS,
+    COUNTER_REGIONS_CREATED,
+    COUNTER_PURGES,
+    COUNTER_PURGED_BYTES,
+    COUNTER_DECAYED_BYTES,
+    COUNTER_FOREIGN_FREES,
+    COUNTER_SYSTEM_CALLS,
+    COUNTER_ARENA_LOCK_WAITS,
+    COUNTER_OTHER_LOCK_WAITS,
+    COUNTER_PUBLICATIONS,
+    COUNTERS
+};
+
+struct counter_values {
+    uint64_t counters[COUNTERS];
+    uint64_t refill_batches[BATCH_SIZES], flush_batches[BATCH_SIZES];
+    uint64_t fallbacks[FALLBACK_COUNT];
+};
+
+/* Since the last reset. */
+void counters_read(struct counter_values *out);
+void counters_reset(void);
+/* In milliseconds of os_now_ms: when they began. */
+uint64_t counters_begin_ms(void);
+void counters_begin_at(uint64_t now_ms);
+void counters_note_publication(void);
+
+const char *counter_name(enum counter counter);
+
+#endif

@@ -1,0 +1,74 @@
+#include "observe/json.h"
+
+#include <string.h>
+
+static void quoted(struct output *out, const char *s) {
+    out_char(out, '"');
+    for (; *s != '\0'; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (c == '"' || c == '\\') {
+            out_char(out, '\\');
+            out_char(out, *s);
+        } else if (c < ' ' || c >= 0x7F) {
+            /* Names that a program gives itself need not be UTF-8: each byte as the character of its number.
+             */
+            static const char digits[] = "0123456789abcdef";
+            out_string(out, "\\u00");
+            out_char(out, digits[c >> 4]);
+            out_char(out, digits[c & 15]);
+        } else {
+            out_char(out, *s);
+        }
+    }
+    out_char(out, '"');
+}
+
+static void begin(struct json *json, const char *name) {
+    if (json->needs_comma) {
+        out_char(json->out, ',');
+    }
+    json->needs_comma = true;
+    if (name != NULL) { /* a word of our own: nothing in it needs escaping */
+        out_char(json->out, '"');
+        out_string(json->out, name);
+        out_string(json->out, "\":");
+    }
+}
+
+void json_open(struct json *json, const char *name, char bracket) {
+    begin(json, name);
+    out_char(json->out, bracket);
+    json->needs_comma = false;
+}
+
+void json_close(struct json *json, char bracket) {
+    out_char(json->out, bracket);
+    json->needs_comma = true;
+}
+
+void json_number(struct json *json, const char *name, uint64_t value) {
+    begin(json, name);
+    out_decimal(json->out, value);
+}
+
+void json_bool(struct json *json, const char *name, bool value) {
+    begin(json, name);
+    out_string(json->out, value ? "true" : "false");
+}
+
+void json_null(struct json *json, const char *name) {
+    begin(json, name);
+    out_string(json->out, "null");
+}
+
+void json_string(struct json *json, const char *name, const char *value) {
+    begin(json, name);
+    quoted(json->out, value);
+}
+
+void json_address(struct json *json, const char *name, uint64_t value) {
+    begin(json, name);
+    out_char(json->out, '"');
+    out_hex(json->out, value);
+    out_char(json->out, '"');
+}

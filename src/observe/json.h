@@ -1,0 +1,27 @@
+/* JSON, written as it is made.
+ *
+ * Promises commas and quotes in the right places; the caller closes what it opens. Relies on output.
+ */
+#ifndef HAKMEM_OBSERVE_JSON_H
+#define HAKMEM_OBSERVE_JSON_H
+
+#include "observe/output.h"
+
+#include <stdbool.h>
+
+struct json {
+    struct output *out;
+    bool needs_comma;
+};
+
+/* `name` is NULL in an array and at the top. */
+void json_open(struct json *json, const char *name, char bracket);
+void json_close(struct json *json, char bracket);
+void json_number(struct json *json, const char *name, uint64_t value);
+void json_bool(struct json *json, const char *name, bool value);
+void json_null(struct json *json, const char *name);
+void json_string(struct json *json, const char *name, const char *value);
+/* As a string, with 0x: JSON's numbers are not wide enough for an address everywhere. */
+void json_address(struct json *json, const char *name, uint64_t value);
+
+#endif

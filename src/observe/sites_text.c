@@ -1,0 +1,178 @@
+#include "base/bits.h"
+#include "hakmem.h"
+#include "observe/json.h"
+#include "observe/sites.h"
+#include "os/os.h"
+#include "os/resident.h"
+
+#define TOP_SITES 8
+#define PLACE_BYTES 128
+
+/* ---- The sites in order ----------------------------------------------------------------------------- */
+
+struct listing {
+    hak_site_stats_t *sites;
+    size_t count;
+    size_t bytes; /* of the memory that they stand in */
+};
+
+static bool before(const hak_site_stats_t *a, const hak_site_stats_t *b) {
+    return a->live_bytes != b->live_bytes ? a->live_bytes > b->live_bytes : a->total_bytes > b->total_bytes;
+}
+
+/* The heap property: nobody comes before his children. */
+static void sift_down(hak_site_stats_t *sites, size_t parent, size_t count) {
+    for (size_t child; (child = 2 * parent + 1) < count; parent = child) {
+        if (child + 1 < count && before(&sites[child], &sites[child + 1])) {
+            child++;
+        }
+        if (!before(&sites[parent], &sites[child])) {
+            return;
+        }
+        hak_site_stats_t swapped = sites[parent];
+        sites[parent] = sites[child];
+        sites[child] = swapped;
+    }
+}
+
+/* Libc's qsort allocates. */
+static void sort(hak_site_stats_t *sites, size_t count) {
+    for (size_t i = count / 2; i-- > 0;) {
+        sift_down(sites, i, count);
+    }
+    for (size_t end = count; end > 1; end--) {
+        hak_site_stats_t last = sites[end - 1];
+        sites[end - 1] = sites[0];
+        sites[0] = last;
+        sift_down(sites, 0, end - 1);
+    }
+}
+
+/* All of them, or none without memory. */
+static struct listing list_sites(void) {
+    struct listing listing = {NULL, 0, 0};
+    size_t room = hak_site_list(NULL, 0);
+    if (room == 0) {
+        return listing;
+    }
+    listing.bytes = round_up(room * sizeof *listing.sites, OS_PAGE_BYTES);
+    listing.sites = os_reserve(listing.bytes, OS_PAGE_BYTES);
+    if (listing.sites == NULL) {
+        return listing;
+    }
+    if (!os_commit(listing.sites, listing.bytes)) {
+        os_release(listing.sites, listing.bytes);
+        listing.sites = NULL;
+        return listing;
+    }
+    listing.count = min_size(hak_site_list(listing.sites, room), room);
+    sort(listing.sites, listing.count);
+    return listing;
+}
+
+static void end_listing(const struct listing *listing) {
+    if (listing->sites != NULL) {
+        os_release(listing->sites, listing->bytes);
+    }
+}
+
+/* ---- What a site is ----------------------------------------------------------------------------------- */
+
+/* Copies the text that the site points to, if it is one like "file:line". A site may be any number. */
+static bool place_of(hak_site_t site, char place[PLACE_BYTES]) {
+    size_t n = os_read_own_memory(site, place, PLACE_BYTES);
+    size_t length = 0;
+    while (length < n && place[length] >= ' ' && place[length] <= '~') {
+        length++;
+    }
+    if (length == n || place[length] != '\0') {
+        return false;
+    }
+    size_t digits = 0;
+    while (digits < length && place[length - 1 - digits] >= '0' && place[length - 1 - digits] <= '9') {
+        digits++;
+    }
+    return digits > 0 && length > digits + 1 && place[length - 1 - digits] == ':';
+}
+
+static void write_line(struct output *out, const hak_site_stats_t *s) {
+    char place[PLACE_BYTES];
+    out_string(out, "  ");
+    out_bytes_column(out, s->live_bytes, 10);
+    out_decimal_column(out, s->live_blocks, 12);
+    out_bytes_column(out, s->peak_bytes, 12);
+    out_decimal_column(out, s->total_blocks, 14);
+    out_decimal_column(out, s->blocks_per_second, 12);
+    out_decimal_column(out, s->mean_lifetime_ms, 12);
+    out_string(out, "  ");
+    if (place_of(s->site, place)) {
+        out_string(out, place);
+    } else if (s->site == 0) {
+        out_string(out, "unknown");
+    } else {
+        out_hex(out, s->site);
+    }
+    out_char(out, '\n');
+}
+
+static void write_table(struct output *out, size_t most) {
+    struct listing listing = list_sites();
+    if (listing.count > 0) {
+        out_string(out, "call sites");
+        out_string(out, "  live blocks        peak    all blocks    a second lifetime ms  place\n");
+    }
+    for (size_t i = 0; i < min_size(listing.count, most); i++) {
+        write_line(out, &listing.sites[i]);
+    }
+    end_listing(&listing);
+}
+
+void sites_write_top(struct output *out) {
+    write_table(out, TOP_SITES);
+}
+
+void hak_sites_print(int fd) {
+    struct sink sink;
+    sink_begin(&sink, fd);
+    struct output out = output_to_sink(&sink);
+    write_table(&out, SIZE_MAX);
+    (void)sink_end(&sink); /* nobody is there to be told */
+}
+
+static void write_json(struct json *json, const hak_site_stats_t *s) {
+    char place[PLACE_BYTES];
+    json_open(json, NULL, '{');
+    json_address(json, "site", s->site);
+    if (place_of(s->site, place)) {
+        json_string(json, "place", place);
+    } else {
+        json_null(json, "place");
+    }
+    json_number(json, "live_blocks", s->live_blocks);
+    json_number(json, "live_bytes", s->live_bytes);
+    json_number(json, "peak_bytes", s->peak_bytes);
+    json_number(json, "total_blocks", s->total_blocks);
+    json_number(json, "total_bytes", s->total_bytes);
+    json_number(json, "blocks_per_second", s->blocks_per_second);
+    json_number(json, "mean_lifetime_ms", s->mean_lifetime_ms);
+    json_close(json, '}');
+}
+
+int hak_sites_json(int fd) {
+    struct sink sink;
+    sink_begin(&sink, fd);
+    struct output out = output_to_sink(&sink);
+    struct json json = {.out = &out, .needs_comma = false};
+    struct listing listing = list_sites();
+    json_open(&json, NULL, '{');
+    json_number(&json, "schema", 1);
+    json_open(&json, "sites", '[');
+    for (size_t i = 0; i < listing.count; i++) {
+        write_json(&json, &listing.sites[i]);
+    }
+    json_close(&json, ']');
+    json_close(&json, '}');
+    out_char(&out, '\n');
+    end_listing(&listing);
+    return sink_end(&sink);
+}

@@ -1,0 +1,30 @@
+#define _GNU_SOURCE
+#include "os/resident.h"
+
+#include "base/bits.h"
+#include "os/os.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+
+bool os_resident_pages(uintptr_t from, size_t pages, unsigned char *out) {
+    if (mincore((void *)from, pages * OS_PAGE_BYTES, out) != 0) {
+        memset(out, 0, pages);
+        return errno == ENOMEM;
+    }
+    for (size_t i = 0; i < pages; i++) {
+        out[i] &= 1; /* the other bits are reserved */
+    }
+    return true;
+}
+
+size_t os_read_own_memory(uintptr_t address, void *out, size_t bytes) {
+    /* Page by page, since the kernel reads a range of the other side wholly or not at all. */
+    size_t first = min_size(OS_PAGE_BYTES - address % OS_PAGE_BYTES, bytes);
+    struct iovec to = {out, bytes};
+    struct iovec from[2] = {{(void *)address, first}, {(void *)(address + first), bytes - first}};
+    ssize_t n = process_vm_readv(os_process_id(), &to, 1, from, bytes > first ? 2 : 1, 0);
+    return n < 0 ? 0 : (size_t)n;
+}

@@ -1,0 +1,19 @@
+/* Which pages have memory behind them, and what may be read at all, as the kernel says.
+ *
+ * Promises to change nothing but errno, and no fault. Relies on mincore and process_vm_readv.
+ */
+#ifndef HAKMEM_OS_RESIDENT_H
+#define HAKMEM_OS_RESIDENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* One byte for each page from `from` (on a page) on: 1 if it is resident. What is not mapped is not. False if
+ * the kernel does not tell. */
+bool os_resident_pages(uintptr_t from, size_t pages, unsigned char *out);
+
+/* Copies what can be read from any address on, up to `bytes`; returns how much. */
+size_t os_read_own_memory(uintptr_t address, void *out, size_t bytes);
+
+#endif

@@ -1,0 +1,217 @@
+#define _GNU_SOURCE
+#include "os/shared_page.h"
+
+#include "base/text.h"
+#include "os/clock.h"
+#include "os/os.h"
+#include "os/reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define ONLY_OWNER 0600
+
+/* System calls proper where libc's function is a cancellation point, since the caller may hold a lock. */
+static int open_file(const char *path, int flags) {
+    return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_NOFOLLOW | O_CLOEXEC, ONLY_OWNER);
+}
+
+/* Beyond the limit, making a file longer sends a signal. */
+static bool size_is_allowed(size_t bytes) {
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+           (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes);
+}
+
+static bool identify(int fd, struct shared_file *out) {
+    struct stat status;
+    if (fstat(fd, &status) != 0) {
+        return false;
+    }
+    out->device = status.st_dev;
+    out->inode = status.st_ino;
+    return true;
+}
+
+static void name_file(struct shared_file *file) {
+    struct text name = TEXT_ON(file->name);
+    text_string(&name, "/dev/shm/hakmem-");
+    text_decimal(&name, geteuid());
+    text_char(&name, '-');
+    text_decimal(&name, (uint64_t)os_process_id());
+}
+
+/* ---- What dead processes have left ------------------------------------------------------------------ */
+
+/* A page may be looked at for so long after a crash. */
+#define KEPT_MS ((uint64_t)3600 * 1000)
+#define SWEEP_BUFFERS_MOST 8
+#define PUBLISHED_MS_OFFSET 56
+
+struct directory_entry {
+    uint64_t inode;
+    int64_t offset;
+    uint16_t length;
+    uint8_t type;
+    char name[];
+};
+
+/* The process that such a file is of, if the name begins as our own file's does; else 0. */
+static int process_of(const char *name, const char *own_name) {
+    const char *own = strrchr(own_name, '/') + 1;
+    size_t prefix = (size_t)(strrchr(own, '-') + 1 - own);
+    if (strncmp(name, own, prefix) != 0) {
+        return 0;
+    }
+    int64_t process = 0;
+    for (const char *at = name + prefix; *at != '\0'; at++) {
+        if (*at < '0' || *at > '9' || process > INT_MAX) {
+            return 0;
+        }
+        process = process * 10 + (*at - '0');
+    }
+    return process > INT_MAX ? 0 : (int)process;
+}
+
+static bool is_old(int directory, const char *name) {
+    uint64_t published_ms = 0;
+    int fd = (int)syscall(SYS_openat, directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        return false;
+    }
+    bool known = syscall(SYS_pread64, fd, &published_ms, sizeof published_ms, (off_t)PUBLISHED_MS_OFFSET) ==
+                 (long)sizeof published_ms;
+    os_close(fd);
+    return known && published_ms + KEPT_MS < os_real_ms();
+}
+
+/* Processes that are killed or call _exit, and those that become another program, leave their files. */
+static void sweep(const struct shared_file *own) {
+    _Alignas(struct directory_entry) char entries[4096];
+    int directory = (int)syscall(SYS_openat, AT_FDCWD, "/dev/shm", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    long filled = 1;
+    for (int i = 0; directory >= 0 && i < SWEEP_BUFFERS_MOST && filled > 0; i++) {
+        filled = syscall(SYS_getdents64, directory, entries, sizeof entries);
+        for (long at = 0; at < filled;) {
+            const struct directory_entry *entry =
+                (const struct directory_entry *)(const void *)(entries + at);
+            int process = process_of(entry->name, own->name);
+            if (process != 0 && kill(process, 0) != 0 && errno == ESRCH && is_old(directory, entry->name)) {
+                unlinkat(directory, entry->name, 0);
+            }
+            at += entry->length;
+        }
+    }
+    if (directory >= 0) {
+        os_close(directory);
+    }
+}
+
+/* ---- The file ------------------------------------------------------------------------------------------ */
+
+void *shared_make(struct shared_file *file, size_t bytes) {
+    if (getauxval(AT_SECURE) != 0 || !size_is_allowed(bytes)) {
+        return NULL;
+    }
+    name_file(file);
+    int fd = open_file(file->name, O_CREAT | O_EXCL | O_RDWR);
+    if (fd < 0 && errno == EEXIST) {
+        unlink(file->name);
+        fd = open_file(file->name, O_CREAT | O_EXCL | O_RDWR);
+    }
+    if (fd < 0) {
+        return NULL;
+    }
+    /* The mode again, whatever the program's umask has left of it. */
+    void *address = MAP_FAILED;
+    if (fchmod(fd, ONLY_OWNER) == 0 && ftruncate(fd, (off_t)bytes) == 0 && identify(fd, file)) {
+        address = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    }
+    os_close(fd);
+    if (address == MAP_FAILED) {
+        unlink(file->name);
+        return NULL;
+    }
+    sweep(file);
+    return address;
+}
+
+/* The file that is found under the name, if it is the one; -1 if not. */
+static int open_same(const struct shared_file *file) {
+    struct shared_file found;
+    int fd = open_file(file->name, O_RDWR);
+    if (fd >= 0 && identify(fd, &found) && found.device == file->device && found.inode == file->inode) {
+        return fd;
+    }
+    if (fd >= 0) {
+        os_close(fd);
+    }
+    return -1;
+}
+
+bool shared_extend(const struct shared_file *file, size_t offset, size_t bytes) {
+    int fd = size_is_allowed(offset + bytes) ? open_same(file) : -1;
+    if (fd < 0) {
+        return false;
+    }
+    bool done = syscall(SYS_fallocate, fd, 0, (off_t)offset, (off_t)bytes) == 0;
+    os_close(fd);
+    return done;
+}
+
+void shared_remove(const struct shared_file *file) {
+    int fd = open_same(file);
+    if (fd >= 0) {
+        unlink(file->name);
+        os_close(fd);
+    }
+}
+
+void shared_unmap(void *address, size_t bytes) {
+    munmap(address, bytes);
+}
+
+uint64_t os_start_ticks(void) {
+    struct reader r;
+    if (!reader_open(&r, "/proc/self/stat")) {
+        return 0;
+    }
+    /* "pid (name) state ..."; the name may have spaces and parentheses: fields count from the last ')'. */
+    uint64_t number = 0;
+    uint64_t found = 0;
+    int field = 0;
+    while (reader_next(&r) >= 0) {
+        if (r.last == ')') {
+            field = 2;
+            found = 0;
+        } else if (r.last == ' ') {
+            if (field == 22) {
+                found = number;
+            }
+            field += field > 0;
+            number = 0;
+        } else {
+            number = number * 10 + (uint64_t)(r.last - '0');
+        }
+    }
+    os_close(r.fd);
+    return found;
+}
+
+int os_make_private_file(const char *path) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY) {
+        errno = EFBIG;
+        return -1;
+    }
+    return open_file(path, O_CREAT | O_EXCL | O_WRONLY);
+}

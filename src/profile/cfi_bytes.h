@@ -1,0 +1,82 @@
+/* Reading unwind tables byte by byte.
+ *
+ * Promises not to read beyond the end: what would lie there reads as 0 and sets `bad`, which stays set.
+ */
+#ifndef HAKMEM_PROFILE_CFI_BYTES_H
+#define HAKMEM_PROFILE_CFI_BYTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct bytes {
+    const unsigned char *at, *end;
+    bool bad;
+};
+
+static inline size_t bytes_left(const struct bytes *b) {
+    return (size_t)(b->end - b->at);
+}
+
+/* An unsigned number of up to 8 bytes, little-endian. */
+static inline uint64_t bytes_unsigned(struct bytes *b, unsigned size) {
+    if (bytes_left(b) < size) {
+        b->bad = true;
+        b->at = b->end;
+        return 0;
+    }
+    uint64_t value = 0;
+    for (unsigned i = 0; i < size; i++) {
+        value |= (uint64_t)b->at[i] << (8 * i);
+    }
+    b->at += size;
+    return value;
+}
+
+static inline int64_t bytes_signed(struct bytes *b, unsigned size) {
+    if (size == 0) {
+        return 0;
+    }
+    uint64_t sign = (uint64_t)1 << (8 * size - 1);
+    return (int64_t)((bytes_unsigned(b, size) ^ sign) - sign);
+}
+
+static inline uint64_t bytes_uleb(struct bytes *b) {
+    uint64_t value = 0;
+    uint64_t byte;
+    unsigned shift = 0;
+    do {
+        byte = bytes_unsigned(b, 1);
+        value |= shift < 64 ? (byte & 0x7F) << shift : 0;
+        shift += 7;
+    } while ((byte & 0x80) != 0);
+    return value;
+}
+
+static inline int64_t bytes_sleb(struct bytes *b) {
+    uint64_t value = 0;
+    uint64_t byte;
+    unsigned shift = 0;
+    do {
+        byte = bytes_unsigned(b, 1);
+        value |= shift < 64 ? (byte & 0x7F) << shift : 0;
+        shift += 7;
+    } while ((byte & 0x80) != 0);
+    if (shift < 64 && (byte & 0x40) != 0) {
+        value |= ~(uint64_t)0 << shift;
+    }
+    return (int64_t)value;
+}
+
+/* The next `length` bytes, as something to be read by itself. */
+static inline struct bytes bytes_part(struct bytes *b, uint64_t length) {
+    if (length > bytes_left(b)) {
+        b->bad = true;
+        length = bytes_left(b);
+    }
+    struct bytes part = {.at = b->at, .end = b->at + length, .bad = b->bad};
+    b->at += length;
+    return part;
+}
+
+#endif

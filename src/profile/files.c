@@ -1,0 +1,142 @@
+#define _GNU_SOURCE
+#include "profile/files.h"
+
+#include "base/bits.h"
+#include "base/text.h"
+#include "options/options.h"
+#include "os/os.h"
+#include "os/report.h"
+#include "os/signal.h"
+#include "os/sink.h"
+#include "profile/dump.h"
+#include "profile/leaks.h"
+#include "profile/sample.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PEAK_STEP_PERCENT 5
+#define PEAK_PERIOD_MS 1000
+
+/* relaxed everywhere: each stands alone */
+static _Atomic uint32_t files_written;
+static _Atomic bool wanted; /* by a signal that came while somebody was counting a sample */
+static _Atomic uint64_t peak_bytes, peak_ms;
+
+static int error_output = STDERR_FILENO;
+
+/* "%p" becomes the process id, "%n" the number of the file. */
+static void expand(const char *pattern, struct text *path) {
+    for (; *pattern != '\0'; pattern++) {
+        if (pattern[0] == '%' && pattern[1] == 'p') {
+            text_decimal(path, (uint64_t)os_process_id());
+            pattern++;
+        } else if (pattern[0] == '%' && pattern[1] == 'n') {
+            text_decimal(path, atomic_fetch_add_explicit(&files_written, 1, memory_order_relaxed));
+            pattern++;
+        } else {
+            text_char(path, *pattern);
+        }
+    }
+}
+
+static COLD void report_failure(const char *path, int error) {
+    char buffer[OPTION_TEXT_BYTES + 128];
+    struct text line = TEXT_ON(buffer);
+    text_string(&line, "HAKMEM_PROF_FILE: ");
+    text_string(&line, path);
+    text_string(&line, ": the heap profile cannot be written (");
+    text_string(&line, strerrordesc_np(error));
+    text_string(&line, ")");
+    report_line(buffer);
+}
+
+static void write_snapshot(struct snapshot *snapshot) {
+    char path[OPTION_TEXT_BYTES] = "";
+    struct text text = TEXT_ON(path);
+    expand(option_text(OPTION_PROF_FILE), &text);
+    int fd = sink_open(path);
+    if (fd < 0) {
+        report_failure(path, errno);
+        snapshot_end(snapshot);
+        return;
+    }
+    if (dump_write(fd, snapshot) != 0) {
+        report_failure(path, errno);
+    }
+    os_close(fd);
+}
+
+static void write_file(void) {
+    struct snapshot *snapshot = snapshot_take(true);
+    if (snapshot != NULL) {
+        write_snapshot(snapshot);
+    }
+}
+
+/* Everything that it calls may be called at any moment; it only must not wait for the thread that it
+ * interrupts. */
+static void at_signal(int number) {
+    (void)number;
+    int saved_errno = errno;
+    struct snapshot *snapshot = snapshot_take(false);
+    if (snapshot != NULL) {
+        write_snapshot(snapshot);
+    } else {
+        atomic_store_explicit(&wanted, true, memory_order_relaxed);
+    }
+    errno = saved_errno;
+}
+
+static bool peak_is_due(void) {
+    uint64_t bytes = profile_live_bytes();
+    uint64_t last = atomic_load_explicit(&peak_bytes, memory_order_relaxed);
+    if (!option_bool(OPTION_PROF_PEAK) || bytes <= last + last / 100 * PEAK_STEP_PERCENT) {
+        return false;
+    }
+    uint64_t now = os_now_ms();
+    uint64_t before = atomic_load_explicit(&peak_ms, memory_order_relaxed);
+    if (before != 0 && now - before < PEAK_PERIOD_MS) {
+        return false;
+    }
+    /* One of several threads gets the turn. */
+    if (!atomic_compare_exchange_strong_explicit(&peak_ms, &before, now, memory_order_relaxed,
+                                                 memory_order_relaxed)) {
+        return false;
+    }
+    atomic_store_explicit(&peak_bytes, bytes, memory_order_relaxed);
+    return true;
+}
+
+void files_write_if_due(void) {
+    bool asked = atomic_load_explicit(&wanted, memory_order_relaxed) &&
+                 atomic_exchange_explicit(&wanted, false, memory_order_relaxed);
+    if (UNLIKELY(asked) || peak_is_due()) {
+        int saved_errno = errno;
+        write_file();
+        errno = saved_errno;
+    }
+}
+
+void files_at_start(void) {
+    uint64_t number = option_number(OPTION_PROF_SIGNAL);
+    if (number != 0 && !os_on_signal((int)number, at_signal)) {
+        report_line("HAKMEM_PROF_SIGNAL: the system refuses a handler for this signal; ignored");
+    }
+    if (option_bool(OPTION_PROF_LEAKS)) {
+        /* Many programs close their standard error in a last handler, to see whether that works. */
+        int fd = os_duplicate(STDERR_FILENO);
+        error_output = fd >= 0 ? fd : error_output;
+    }
+}
+
+void files_at_exit(void) {
+    if (option_bool(OPTION_PROF) && option_bool(OPTION_PROF_AT_EXIT)) {
+        write_file();
+    }
+    if (option_bool(OPTION_PROF_LEAKS)) {
+        leaks_write(error_output);
+    }
+}

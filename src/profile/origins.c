@@ -1,0 +1,115 @@
+#include "profile/origins.h"
+
+#include "profile/pages.h"
+
+#include <string.h>
+
+#define FIRST_HEADS 512
+#define ROOM_BYTES ((size_t)256 << 10)
+
+static void *take(struct origins *origins, size_t bytes) {
+    if ((size_t)(origins->room_end - origins->room) < bytes) {
+        char *room = pages_take(ROOM_BYTES);
+        if (room == NULL) {
+            return NULL;
+        }
+        origins->room = room;
+        origins->room_end = room + ROOM_BYTES;
+        origins->taken_bytes += ROOM_BYTES;
+    }
+    void *taken = origins->room;
+    origins->room += bytes;
+    return taken;
+}
+
+static uint64_t hash_of(const uintptr_t *frames, size_t depth) {
+    uint64_t hash = depth;
+    for (size_t i = 0; i < depth; i++) {
+        hash = (hash ^ frames[i]) * 0x9E3779B97F4A7C15u;
+        hash ^= hash >> 29;
+    }
+    return hash;
+}
+
+static struct origin **head_of(const struct origins *origins, uint64_t hash) {
+    return &origins->heads[hash & (origins->capacity - 1)];
+}
+
+static bool grow_heads(struct origins *origins) {
+    size_t capacity = max_size(origins->capacity * 2, FIRST_HEADS);
+    struct origin **heads = pages_take(capacity * sizeof(struct origin *));
+    if (heads == NULL) {
+        return false;
+    }
+    pages_give(origins->heads, origins->capacity * sizeof(struct origin *));
+    origins->heads = heads;
+    origins->capacity = capacity;
+    for (struct origin *origin = origins->newest; origin != NULL; origin = origin->older) {
+        struct origin **head = head_of(origins, origin->hash);
+        origin->next = *head;
+        *head = origin;
+    }
+    return true;
+}
+
+static struct origin *find(struct origins *origins, const uintptr_t *frames, size_t depth) {
+    if (origins->count >= origins->capacity && !grow_heads(origins)) {
+        return NULL;
+    }
+    uint64_t hash = hash_of(frames, depth);
+    struct origin **head = head_of(origins, hash);
+    for (struct origin *origin = *head; origin != NULL; origin = origin->next) {
+        if (origin->hash == hash && origin->depth == depth &&
+            memcmp(origin->frames, frames, depth * sizeof *frames) == 0) {
+            return origin;
+        }
+    }
+    struct origin *origin = take(origins, sizeof *origin + depth * sizeof *frames);
+    if (origin == NULL) {
+        return NULL;
+    }
+    origin->hash = hash;
+    origin->number = origins->count++;
+    origin->depth = depth;
+    memcpy(origin->frames, frames, depth * sizeof *frames);
+    origin->next = *head;
+    *head = origin;
+    origin->older = origins->newest;
+    origins->newest = origin;
+    return origin;
+}
+
+/* Eight to a doubling. */
+static unsigned size_group(size_t size) {
+    unsigned top = bit_highest(size | 8);
+    return top * 8 + (unsigned)(size >> (top - 3) & 7);
+}
+
+struct tally *origins_tally_of(struct origins *origins, struct origin *origin, size_t size) {
+    unsigned group = size_group(size);
+    for (struct tally *tally = origin->tallies; tally != NULL; tally = tally->next) {
+        if (tally->size_group == group) {
+            return tally;
+        }
+    }
+    struct tally *tally = take(origins, sizeof *tally);
+    if (tally != NULL) {
+        *tally = (struct tally){.next = origin->tallies, .origin = origin, .size_group = group};
+        origin->tallies = tally;
+        origins->tallies++;
+    }
+    return tally;
+}
+
+struct tally *origins_tally(struct origins *origins, const uintptr_t *frames, size_t depth, size_t size) {
+    struct origin *origin = find(origins, frames, min_size(depth, FRAMES_MOST));
+    return origin == NULL ? NULL : origins_tally_of(origins, origin, size);
+}
+
+void origins_forget(struct origins *origins) {
+    for (struct origin *origin = origins->newest; origin != NULL; origin = origin->older) {
+        for (struct tally *tally = origin->tallies; tally != NULL; tally = tally->next) {
+            tally->figures = (struct figures){0};
+        }
+    }
+}

@@ -1,0 +1,139 @@
+#include "profile/pinned.h"
+
+#include "arena/region.h"
+#include "options/options.h"
+#include "os/maps.h"
+#include "os/os.h"
+#include "profile/internal.h"
+#include "profile/pages.h"
+#include "profile/poisson.h"
+#include "profile/snapshot.h"
+#include "slab/slab.h"
+
+#include <errno.h>
+
+static const struct slab *slab_of(const void *block) {
+    const struct region *region = region_of((uintptr_t)block);
+    size_t index = region_slab_index(region, (uintptr_t)block);
+    return region_slab(region, index - region->head_back[index]);
+}
+
+/* Bytes of the slab's blocks that were used and freed, for each of its live ones. */
+static double pinned_by_each(const struct slab *slab) {
+    const struct size_class *c = &size_classes[slab->size_class];
+    /* relaxed: a guess while others take and return blocks */
+    size_t unused = c->blocks - atomic_load_explicit(&slab->bump, memory_order_relaxed);
+    size_t free = min_size(slab_count_free(slab), c->blocks - 1);
+    size_t freed = free > unused ? free - unused : 0;
+    return (double)(freed * c->bytes) / (double)(c->blocks - free);
+}
+
+/* The lock is held: a record's shadow is live, and so is its slab. */
+static void add_sample(struct shares *shares, const struct record *record) {
+    struct share *share = &shares->share[record->tally->origin->number];
+    double weight = poisson_weight((double)record->size, profile.interval);
+    share->origin = record->tally->origin;
+    share->rank += weight * pinned_by_each(slab_of(record->shadow));
+    share->blocks += weight;
+    share->bytes += weight * (double)record->size;
+    share->samples++;
+}
+
+static struct shares *collect(uint64_t oldest_since_ms) {
+    size_t bytes = sizeof(struct shares) + profile.origins.count * sizeof(struct share);
+    struct shares *shares = pages_take(bytes);
+    if (shares == NULL) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    shares->bytes = bytes;
+    for (size_t i = 0; i < profile.live.capacity; i++) {
+        const struct record *record = &profile.live.slots[i];
+        if (record->shadow != NULL && record->run == profile.run && record->since_ms <= oldest_since_ms) {
+            add_sample(shares, record);
+        }
+    }
+    for (size_t i = 0; i < profile.origins.count; i++) {
+        if (shares->share[i].samples > 0) {
+            shares->share[shares->count++] = shares->share[i];
+        }
+    }
+    return shares;
+}
+
+static void write_share(struct sink *out, const struct share *share) {
+    sink_string(out, "{\"pinned_bytes\":");
+    sink_decimal(out, (uint64_t)(share->rank + 0.5));
+    sink_string(out, ",\"live_bytes\":");
+    sink_decimal(out, (uint64_t)(share->bytes + 0.5));
+    sink_string(out, ",\"live_blocks\":");
+    sink_decimal(out, (uint64_t)(share->blocks + 0.5));
+    sink_string(out, ",\"samples\":");
+    sink_decimal(out, share->samples);
+    sink_string(out, ",\"frames\":[");
+    for (size_t i = 0; i < share->origin->depth; i++) {
+        sink_string(out, i == 0 ? "\"" : ",\"");
+        sink_hex(out, share->origin->frames[i]);
+        sink_char(out, '"');
+    }
+    sink_string(out, "]}");
+}
+
+struct writing {
+    struct sink out;
+    bool any;
+};
+
+static bool write_mapping(const struct mapping *mapping, void *context) {
+    struct writing *w = context;
+    if (mapping->executable) {
+        sink_string(&w->out, w->any ? ",\n\"" : "\n\"");
+        for (const char *c = mapping->line; *c != '\0'; c++) {
+            if (*c == '"' || *c == '\\') {
+                sink_char(&w->out, '\\');
+            }
+            sink_char(&w->out, (unsigned char)*c < ' ' ? '?' : *c);
+        }
+        sink_char(&w->out, '"');
+        w->any = true;
+    }
+    return true;
+}
+
+static int write_json(int fd, const struct shares *shares, uint64_t interval) {
+    struct writing w = {.any = false};
+    sink_begin(&w.out, fd);
+    double total = 0;
+    for (size_t i = 0; i < shares->count; i++) {
+        total += shares->share[i].rank;
+    }
+    sink_string(&w.out, "{\"total_pinned_bytes\":");
+    sink_decimal(&w.out, (uint64_t)(total + 0.5));
+    sink_string(&w.out, ",\"interval\":");
+    sink_decimal(&w.out, interval);
+    sink_string(&w.out, ",\"sites\":[");
+    for (size_t i = 0; i < shares->count; i++) {
+        sink_string(&w.out, i == 0 ? "\n" : ",\n");
+        write_share(&w.out, &shares->share[i]);
+    }
+    sink_string(&w.out, "],\n\"mappings\":[");
+    maps_visit(write_mapping, &w);
+    sink_string(&w.out, "]}\n");
+    return sink_end(&w.out);
+}
+
+int pinned_write(int fd) {
+    uint64_t now = os_now_ms();
+    uint64_t oldest_since_ms = now - min_size(now, option_number(OPTION_PROF_AGE_MS));
+    lock_acquire(&profile.lock);
+    struct shares *shares = collect(oldest_since_ms);
+    uint64_t interval = profile.interval;
+    lock_release(&profile.lock);
+    if (shares == NULL) {
+        return -1;
+    }
+    shares_sort(shares->share, shares->count);
+    int result = write_json(fd, shares, interval);
+    shares_end(shares);
+    return result;
+}

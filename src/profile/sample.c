@@ -1,0 +1,210 @@
+#include "profile/sample.h"
+
+#include "arena/page_map.h"
+#include "options/options.h"
+#include "os/os.h"
+#include "os/report.h"
+#include "profile/internal.h"
+#include "profile/poisson.h"
+#include "slab/size_class.h"
+
+struct profile_switch profile_switch;
+struct profile profile;
+
+/* ---- On and off --------------------------------------------------------------------------------- */
+
+static void set_interval(uint64_t interval) {
+    atomic_store_explicit(&profile_switch.interval, interval, memory_order_relaxed); /* see profile_switch */
+    atomic_fetch_add_explicit(&profile_switch.run, 1, memory_order_release);
+}
+
+static uint64_t interval_now(void) {
+    return atomic_load_explicit(&profile_switch.interval, memory_order_relaxed); /* written under the lock */
+}
+
+void profile_start(uint64_t interval) {
+    uint64_t usual = option_number(OPTION_PROF_INTERVAL);
+    lock_acquire(&profile.lock);
+    bool as_before = interval_now() != 0 && (interval == 0 || interval == interval_now());
+    if (!as_before) {
+        if (interval == 0) {
+            interval = usual != 0 ? usual : PROFILE_INTERVAL_DEFAULT;
+        }
+        origins_forget(&profile.origins);
+        atomic_store_explicit(&profile.bytes, 0, memory_order_relaxed);
+        profile.run++;
+        profile.interval = interval;
+        profile.random ^= os_now_ms();
+        set_interval(interval);
+    }
+    lock_release(&profile.lock);
+}
+
+void profile_stop(void) {
+    lock_acquire(&profile.lock);
+    if (interval_now() != 0) {
+        set_interval(0);
+    }
+    lock_release(&profile.lock);
+}
+
+/* ---- Blocks; the lock is held in what follows --------------------------------------------------- */
+
+static uint64_t estimate(size_t size) {
+    return (uint64_t)((double)size * poisson_weight((double)size, profile.interval));
+}
+
+/* The record's block enters the figures of live ones, or leaves them. */
+static void count_live(const struct record *record, bool enters) {
+    if (record->tally == NULL || record->run != profile.run) {
+        return;
+    }
+    struct figures *figures = &record->tally->figures;
+    uint64_t sign = enters ? 1 : UINT64_MAX; /* + or -, modulo 2^64 */
+    figures->live_blocks += sign;
+    figures->live_bytes += sign * record->size;
+    atomic_store_explicit(&profile.bytes,
+                          atomic_load_explicit(&profile.bytes, memory_order_relaxed) +
+                              sign * estimate(record->size),
+                          memory_order_relaxed);
+}
+
+static void count_total(struct tally *tally, size_t bytes) {
+    tally->figures.total_blocks++;
+    tally->figures.total_bytes += bytes;
+}
+
+static void count_shadow(const void *shadow, bool enters) {
+    if (shadow != NULL) {
+        uint32_t offset = page_map_get(shadow) & ((1u << PAGE_WORD_OWNER_SHIFT) - 1);
+        uint64_t sign = enters ? 1 : UINT64_MAX; /* as above */
+        profile.shadow_blocks += sign;
+        profile.shadow_bytes += sign * size_classes[offset / CLASS_SCALE].bytes;
+    }
+}
+
+static struct record *find_or_make(uintptr_t address) {
+    struct record *record = table_find(&profile.live, address);
+    return record != NULL ? record : table_insert(&profile.live, address);
+}
+
+static bool add(uintptr_t address, void *shadow, size_t size, size_t chosen, const uintptr_t *frames,
+                size_t depth) {
+    if (interval_now() == 0) {
+        return false;
+    }
+    struct tally *tally = origins_tally(&profile.origins, frames, depth, size);
+    struct tally *total =
+        tally == NULL || chosen == size ? tally : origins_tally_of(&profile.origins, tally->origin, chosen);
+    struct record *record = total == NULL ? NULL : find_or_make(address);
+    if (record == NULL) {
+        return false;
+    }
+    count_live(record, false);
+    *record = (struct record){.address = address,
+                              .shadow = shadow,
+                              .tally = tally,
+                              .size = size,
+                              .since_ms = os_now_ms(),
+                              .run = profile.run};
+    count_live(record, true);
+    count_total(total, chosen);
+    count_shadow(shadow, true);
+    return true;
+}
+
+static void *drop(struct record *record) {
+    void *shadow = record->shadow;
+    count_live(record, false);
+    count_shadow(shadow, false);
+    table_remove(&profile.live, record);
+    return shadow;
+}
+
+/* A block that has shrunk is one of those that would have been sampled in its new size only with that size's
+ * chance; one that has grown without a point in what it grew by stands for as many as its new size says. */
+static bool resize(struct record *record, size_t size) {
+    if (size < record->size &&
+        poisson_random(&profile.random) * poisson_chance((double)record->size, profile.interval) >=
+            poisson_chance((double)size, profile.interval)) {
+        return false;
+    }
+    struct tally *tally = origins_tally_of(&profile.origins, record->tally->origin, size);
+    if (tally == NULL) {
+        return false;
+    }
+    count_live(record, false);
+    record->tally = tally;
+    record->size = size;
+    count_live(record, true);
+    return true;
+}
+
+/* ---- What callers see --------------------------------------------------------------------------- */
+
+bool profile_add(uintptr_t address, void *shadow, size_t size, size_t chosen, const uintptr_t *frames,
+                 size_t depth) {
+    lock_acquire(&profile.lock);
+    bool off = interval_now() == 0;
+    bool added = add(address, shadow, size, chosen, frames, depth);
+    lock_release(&profile.lock);
+    if (!added && !off) {
+        report_fallback(FALLBACK_PROFILE_WITHOUT_MEMORY, size);
+    }
+    return added;
+}
+
+void *profile_remove(uintptr_t address) {
+    lock_acquire(&profile.lock);
+    struct record *record = table_find(&profile.live, address);
+    void *shadow = record == NULL ? NULL : drop(record);
+    lock_release(&profile.lock);
+    return shadow;
+}
+
+bool profile_resize(uintptr_t address, size_t size) {
+    lock_acquire(&profile.lock);
+    struct record *record = table_find(&profile.live, address);
+    bool kept = record != NULL && resize(record, size);
+    if (record != NULL && !kept) {
+        drop(record);
+    }
+    lock_release(&profile.lock);
+    return kept;
+}
+
+void profile_rename(uintptr_t from, uintptr_t to) {
+    lock_acquire(&profile.lock);
+    struct record *record = table_find(&profile.live, from);
+    if (record != NULL) {
+        struct record moved = *record;
+        table_remove(&profile.live, record); /* which makes the room that the next line needs */
+        moved.address = to;
+        *table_insert(&profile.live, to) = moved;
+    }
+    lock_release(&profile.lock);
+}
+
+uint64_t profile_live_bytes(void) {
+    return atomic_load_explicit(&profile.bytes, memory_order_relaxed);
+}
+
+void profile_costs(struct profile_costs *out) {
+    lock_acquire(&profile.lock);
+    const struct origins *origins = &profile.origins;
+    size_t unused = (size_t)(origins->room_end - origins->room);
+    out->table_bytes = round_up(profile.live.capacity * sizeof *profile.live.slots, OS_PAGE_BYTES) +
+                       round_up(origins->capacity * sizeof(struct origin *), OS_PAGE_BYTES) +
+                       round_up(origins->taken_bytes - unused, OS_PAGE_BYTES);
+    out->shadow_blocks = profile.shadow_blocks;
+    out->shadow_bytes = profile.shadow_bytes;
+    lock_release(&profile.lock);
+}
+
+void profile_lock_for_fork(void) {
+    lock_acquire(&profile.lock);
+}
+
+void profile_unlock_after_fork(bool child) {
+    lock_end_fork(&profile.lock, child);
+}

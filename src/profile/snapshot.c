@@ -1,0 +1,112 @@
+#include "profile/snapshot.h"
+
+#include "profile/internal.h"
+#include "profile/pages.h"
+#include "profile/poisson.h"
+
+#include <errno.h>
+
+/* The lock is held. */
+static struct snapshot *copy(void) {
+    size_t bytes = sizeof(struct snapshot) + profile.origins.tallies * sizeof(struct line);
+    struct snapshot *snapshot = pages_take(bytes);
+    if (snapshot == NULL) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    snapshot->bytes = bytes;
+    snapshot->interval = profile.interval != 0 ? profile.interval : PROFILE_INTERVAL_DEFAULT;
+    for (struct origin *origin = profile.origins.newest; origin != NULL; origin = origin->older) {
+        for (const struct tally *tally = origin->tallies; tally != NULL; tally = tally->next) {
+            if (tally->figures.live_blocks != 0 || tally->figures.total_blocks != 0) {
+                snapshot->lines[snapshot->count++] = (struct line){origin, tally->figures};
+            }
+        }
+    }
+    return snapshot;
+}
+
+struct snapshot *snapshot_take(bool may_wait) {
+    if (!may_wait && !lock_try(&profile.lock)) {
+        errno = EBUSY;
+        return NULL;
+    }
+    if (may_wait) {
+        lock_acquire(&profile.lock);
+    }
+    struct snapshot *snapshot = copy();
+    lock_release(&profile.lock);
+    return snapshot;
+}
+
+void snapshot_end(struct snapshot *snapshot) {
+    pages_give(snapshot, snapshot->bytes);
+}
+
+/* Heapsort: libc's qsort may allocate. */
+static void sift_down(struct share *shares, size_t at, size_t count) {
+    struct share sinking = shares[at];
+    for (;;) {
+        size_t child = at * 2 + 1;
+        if (child >= count) {
+            break;
+        }
+        if (child + 1 < count && shares[child + 1].rank < shares[child].rank) {
+            child++;
+        }
+        if (shares[child].rank >= sinking.rank) {
+            break;
+        }
+        shares[at] = shares[child];
+        at = child;
+    }
+    shares[at] = sinking;
+}
+
+void shares_sort(struct share *shares, size_t count) {
+    for (size_t i = count / 2; i-- > 0;) {
+        sift_down(shares, i, count);
+    }
+    while (count > 1) {
+        count--;
+        struct share smallest = shares[0];
+        shares[0] = shares[count];
+        shares[count] = smallest;
+        sift_down(shares, 0, count);
+    }
+}
+
+struct shares *shares_of_live(const struct snapshot *snapshot) {
+    size_t bytes = sizeof(struct shares) + snapshot->count * sizeof(struct share);
+    struct shares *shares = pages_take(bytes);
+    if (shares == NULL) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    shares->bytes = bytes;
+    shares->interval = snapshot->interval;
+    struct share *share = NULL;
+    for (size_t i = 0; i < snapshot->count; i++) {
+        const struct line *line = &snapshot->lines[i];
+        if (line->figures.live_blocks == 0) {
+            continue;
+        }
+        if (share == NULL || share->origin != line->origin) {
+            share = &shares->share[shares->count++];
+            share->origin = line->origin;
+        }
+        double blocks = (double)line->figures.live_blocks;
+        double size = (double)line->figures.live_bytes / blocks;
+        double weight = poisson_weight(size, snapshot->interval);
+        share->blocks += blocks * weight;
+        share->bytes += blocks * weight * size;
+        share->rank = share->bytes;
+        share->samples += line->figures.live_blocks;
+    }
+    shares_sort(shares->share, shares->count);
+    return shares;
+}
+
+void shares_end(struct shares *shares) {
+    pages_give(shares, shares->bytes);
+}

@@ -1,0 +1,88 @@
+#include "profile/stack_extent.h"
+
+#include "base/bits.h"
+#include "os/asleep.h"
+#include "os/stack_probe.h"
+
+#include <stdatomic.h>
+
+/* A frame larger than this is not believed. */
+#define GROWTH_BYTES_MOST ((uintptr_t)64 << 20)
+/* So much is asked about beyond what a walk needs, to know the thread's stack once and for all. */
+#define KEEP_BYTES_MOST ((uintptr_t)1 << 20)
+#define REFUSALS_MOST 4
+
+/* The thread's own stack, as far as it is known: nothing while low is 0. relaxed: only the thread itself and
+ * its signal handlers use it; high is written before low. */
+static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
+    _Atomic uintptr_t low, high;
+    _Atomic unsigned refusals; /* walks in a row that did not get to its top */
+} own;
+
+static uintptr_t own_low(void) {
+    return atomic_load_explicit(&own.low, memory_order_relaxed);
+}
+
+static uintptr_t own_high(void) {
+    return atomic_load_explicit(&own.high, memory_order_relaxed);
+}
+
+static uintptr_t page_of(uintptr_t address) {
+    return round_down(address, OS_PAGE_BYTES);
+}
+
+void extent_here(struct extent *e, uintptr_t address) {
+    e->low = page_of(address);
+    bool known = own_low() != 0 && address >= own_low() && address < own_high();
+    e->high = known ? own_high() : e->low + OS_PAGE_BYTES;
+}
+
+bool extent_elsewhere(struct extent *e, uintptr_t address) {
+    extent_here(e, address);
+    return os_readable(e->low);
+}
+
+bool extent_grow(struct extent *e, uintptr_t end) {
+    if (end <= e->high) {
+        return end > e->low;
+    }
+    if (end - e->high > GROWTH_BYTES_MOST) {
+        return false;
+    }
+    while (e->high < end) {
+        if (e->high == own_low()) {
+            e->high = own_high();
+        } else if (os_readable(e->high)) {
+            e->high += OS_PAGE_BYTES;
+        } else {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* An address at the top of the thread's own stack; 0 if unknown. */
+static uintptr_t own_top(void) {
+    return os_thread_id() == os_process_id() ? os_main_stack_end() : (uintptr_t)__builtin_thread_pointer();
+}
+
+void extent_keep(struct extent *e) {
+    uintptr_t low = own_low();
+    if (LIKELY(low != 0 && e->low >= low && e->high == own_high())) {
+        return;
+    }
+    unsigned refusals = atomic_load_explicit(&own.refusals, memory_order_relaxed);
+    if (refusals >= REFUSALS_MOST) {
+        return;
+    }
+    uintptr_t top = low != 0 ? low : own_top();
+    bool near = top >= e->low && (top < e->high || top - e->high <= KEEP_BYTES_MOST);
+    if (!near || !extent_grow(e, top + 1)) {
+        atomic_store_explicit(&own.refusals, refusals + 1, memory_order_relaxed);
+        return;
+    }
+    atomic_store_explicit(&own.refusals, 0, memory_order_relaxed);
+    atomic_store_explicit(&own.high, e->high, memory_order_relaxed);
+    atomic_signal_fence(memory_order_release); /* a handler that sees low sees high */
+    atomic_store_explicit(&own.low, e->low, memory_order_relaxed);
+}

@@ -1,0 +1,48 @@
+/* How much of a stack may be read.
+ *
+ * A walk reads upward from where it stands, so an extent grows upward, page by page as it is needed, each
+ * page asked of the kernel. The stack that a thread was made with lives as long as the thread: once it is
+ * known up to its top, it is asked about no more. Stacks that the program has made (coroutines, signal
+ * stacks) may vanish at any time and are asked about in each walk: a system call for every 4 KiB above the
+ * first.
+ *
+ * Promises that what lies in an extent can be read without a fault while the walk lasts; no lock, no
+ * allocation. Relies on os_readable, and on a thread's control block standing at the top of its stack, as in
+ * glibc and musl; without that there is more to ask.
+ */
+#ifndef HAKMEM_PROFILE_STACK_EXTENT_H
+#define HAKMEM_PROFILE_STACK_EXTENT_H
+
+#include "os/os.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct extent {
+    uintptr_t low, high; /* readable from low to below high */
+};
+
+/* Around an address on the stack that the caller runs on. */
+void extent_here(struct extent *e, uintptr_t address);
+/* Around an address on another stack; false if it cannot be read. */
+bool extent_elsewhere(struct extent *e, uintptr_t address);
+/* Lets it grow to `end`; false if what lies between cannot be read. */
+bool extent_grow(struct extent *e, uintptr_t end);
+/* At the end of a walk that began here: remembers it if it is of the thread's own stack. */
+void extent_keep(struct extent *e);
+
+/* The word at `address`, if it is aligned and can be read. Not for sanitizers, who would see a stack looked
+ * at from outside. */
+__attribute__((no_sanitize("address", "thread"))) static inline bool
+extent_word(struct extent *e, uintptr_t address, uintptr_t *out) {
+    if (address % sizeof *out != 0 || address < e->low) {
+        return false;
+    }
+    if (address >= e->high && !extent_grow(e, address + sizeof *out)) {
+        return false;
+    }
+    *out = *(const uintptr_t *)address;
+    return true;
+}
+
+#endif

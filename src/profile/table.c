@@ -1,0 +1,72 @@
+#include "profile/table.h"
+
+#include "profile/pages.h"
+
+#define FIRST_CAPACITY 256
+
+static size_t home_of(const struct table *table, uintptr_t address) {
+    return (size_t)((address * 0x9E3779B97F4A7C15u) >> (64 - bit_highest(table->capacity)));
+}
+
+static size_t after(const struct table *table, size_t slot) {
+    return (slot + 1) & (table->capacity - 1);
+}
+
+/* Where the address stands, or the free slot where it would. */
+static struct record *place_of(const struct table *table, uintptr_t address) {
+    size_t slot = home_of(table, address);
+    while (table->slots[slot].address != 0 && table->slots[slot].address != address) {
+        slot = after(table, slot);
+    }
+    return &table->slots[slot];
+}
+
+struct record *table_find(const struct table *table, uintptr_t address) {
+    if (table->capacity == 0) {
+        return NULL;
+    }
+    struct record *record = place_of(table, address);
+    return record->address == 0 ? NULL : record;
+}
+
+static bool grow(struct table *table) {
+    struct table larger = {.capacity = max_size(table->capacity * 2, FIRST_CAPACITY), .count = table->count};
+    larger.slots = pages_take(larger.capacity * sizeof *larger.slots);
+    if (larger.slots == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < table->capacity; i++) {
+        if (table->slots[i].address != 0) {
+            *place_of(&larger, table->slots[i].address) = table->slots[i];
+        }
+    }
+    pages_give(table->slots, table->capacity * sizeof *table->slots);
+    *table = larger;
+    return true;
+}
+
+struct record *table_insert(struct table *table, uintptr_t address) {
+    if (table->count >= table->capacity / 4 * 3 && !grow(table)) {
+        return NULL;
+    }
+    struct record *record = place_of(table, address);
+    *record = (struct record){.address = address};
+    table->count++;
+    return record;
+}
+
+/* Records behind the gap move up, unless they would come before the place where the search for them begins.
+ */
+void table_remove(struct table *table, struct record *record) {
+    size_t gap = (size_t)(record - table->slots);
+    size_t mask = table->capacity - 1;
+    for (size_t i = after(table, gap); table->slots[i].address != 0; i = after(table, i)) {
+        size_t home = home_of(table, table->slots[i].address);
+        if (((i - home) & mask) >= ((i - gap) & mask)) {
+            table->slots[gap] = table->slots[i];
+            gap = i;
+        }
+    }
+    table->slots[gap] = (struct record){0};
+    table->count--;
+}

@@ -1,0 +1,47 @@
+#include "profile/unwind_cache.h"
+
+#include "os/os.h"
+
+#include <errno.h>
+
+struct cache *_Atomic unwind_cache;
+
+static struct cache *make(void) {
+    int saved_errno = errno;
+    struct cache *made = os_reserve(sizeof *made, OS_PAGE_BYTES);
+    if (made != NULL && !os_commit(made, sizeof *made)) {
+        os_release(made, sizeof *made);
+        made = NULL;
+    }
+    struct cache *first = NULL;
+    /* release pairs with the acquire in cache_get, acquire with another thread's release */
+    if (made != NULL && !atomic_compare_exchange_strong_explicit(
+                            &unwind_cache, &first, made, memory_order_acq_rel, memory_order_acquire)) {
+        os_release(made, sizeof *made);
+        made = first;
+    }
+    errno = saved_errno;
+    return made;
+}
+
+void cache_put(uint64_t key, struct rule rule) {
+    /* acquire: as in cache_get */
+    struct cache *cache = atomic_load_explicit(&unwind_cache, memory_order_acquire);
+    if (cache == NULL) {
+        cache = make();
+    }
+    if (cache == NULL) {
+        return; /* the next walk works it out again */
+    }
+    struct cache_entry *set = cache->sets[cache_set(key)];
+    /* What came last stands first, what stood there last goes. relaxed: each entry checks itself */
+    for (size_t way = CACHE_WAYS - 1; way > 0; way--) {
+        uint64_t moved = atomic_load_explicit(&set[way - 1].rule, memory_order_relaxed);
+        uint64_t check = atomic_load_explicit(&set[way - 1].check, memory_order_relaxed);
+        atomic_store_explicit(&set[way].rule, moved, memory_order_relaxed);
+        atomic_store_explicit(&set[way].check, check, memory_order_relaxed);
+    }
+    uint64_t word = rule_word(rule);
+    atomic_store_explicit(&set[0].rule, word, memory_order_relaxed);
+    atomic_store_explicit(&set[0].check, key ^ word * CACHE_MIX, memory_order_relaxed);
+}

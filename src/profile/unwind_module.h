@@ -1,0 +1,23 @@
+/* Which loaded program or library an address belongs to, and where its unwind tables are.
+ *
+ * Promises an answer without a lock, at any time, in a signal handler too; that the tables stay mapped is
+ * the program's promise, as long as the address is of code that is running.
+ * Relies on _dl_find_object where libc has it, else on the program headers that the kernel tells of, which
+ * are the program's alone: that is all in a static program. dl_iterate_phdr is no alternative: another thread
+ * may hold its lock and wait for one that the caller of malloc holds.
+ */
+#ifndef HAKMEM_PROFILE_UNWIND_MODULE_H
+#define HAKMEM_PROFILE_UNWIND_MODULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct module {
+    uintptr_t start, end; /* addresses that it takes up: all, or one segment; the tables may lie outside */
+    const unsigned char *header; /* its .eh_frame_hdr; NULL if it has none */
+    uint64_t identity; /* differs, in all likelihood, from that of any other that was at its place before */
+};
+
+bool module_find(uintptr_t address, struct module *out);
+
+#endif

@@ -1,0 +1,62 @@
+/* How to get from a frame to the one that called it: what unwind tables say about one instruction, made
+ * short.
+ *
+ * The *frame address* is DWARF's CFA: the value of the stack pointer before the call. A rule is one word, so
+ * that it can be kept and read whole; offsets are in words of 8 bytes.
+ */
+#ifndef HAKMEM_PROFILE_UNWIND_RULE_H
+#define HAKMEM_PROFILE_UNWIND_RULE_H
+
+#include <stdint.h>
+#include <string.h>
+
+enum rule_base {
+    BASE_FRAME,         /* the frame address */
+    BASE_STACK_POINTER, /* as the frame has it */
+    BASE_FRAME_POINTER, /* likewise: rbp */
+    BASE_NONE
+};
+
+struct rule {
+    uint32_t
+        frame_words : 24; /* signed, see rule_frame_words: frame address = stack or frame pointer + this; */
+    uint32_t frame_by_pointer : 1; /* it is the frame pointer; */
+    uint32_t frame_loaded : 1;     /* the frame address is what stands there */
+    uint32_t return_base : 2;      /* where the return address stands; BASE_NONE: see return_words */
+    uint32_t pointer_base : 2;     /* where the caller's frame pointer stands; BASE_NONE: it is lost */
+    uint32_t pointer_kept : 1;     /* it is still the caller's */
+    uint32_t signal : 1;           /* what comes next was interrupted, it made no call */
+    int16_t return_words;          /* or an enum rule_verdict */
+    int16_t pointer_words;
+};
+_Static_assert(sizeof(struct rule) == sizeof(uint64_t), "a rule is one word");
+
+/* In return_words where return_base is BASE_NONE. */
+enum rule_verdict {
+    RULE_END = 1,   /* the stack ends here, or goes on in a way that is not understood */
+    RULE_UNTOLD = 2 /* the tables say nothing about this place */
+};
+
+static inline struct rule rule_of_verdict(enum rule_verdict verdict) {
+    return (struct rule){
+        .return_base = BASE_NONE, .pointer_base = BASE_NONE, .return_words = (int16_t)verdict};
+}
+
+static inline int32_t rule_frame_words(struct rule rule) {
+    return (int32_t)((uint32_t)rule.frame_words << 8) >> 8;
+}
+
+/* Never 0. */
+static inline uint64_t rule_word(struct rule rule) {
+    uint64_t word;
+    memcpy(&word, &rule, sizeof word);
+    return word;
+}
+
+static inline struct rule rule_from_word(uint64_t word) {
+    struct rule rule;
+    memcpy(&rule, &word, sizeof rule);
+    return rule;
+}
+
+#endif

@@ -1,0 +1,199 @@
+#include "profile/unwind_table.h"
+
+#include "profile/cfi.h"
+
+#include <string.h>
+
+/* How a pointer is written (Linux Standard Base, 10.5.1): its form in the low bits, what it is relative to
+ * above them. */
+enum {
+    FORM_ABSOLUTE = 0x00,
+    FORM_U2 = 0x02,
+    FORM_U4 = 0x03,
+    FORM_U8 = 0x04,
+    FORM_S2 = 0x0A,
+    FORM_S4 = 0x0B,
+    FORM_S8 = 0x0C,
+    FORM_BITS = 0x0F,
+    FORM_SIGN = 0x08,
+    RELATIVE_TO_PLACE = 0x10,
+    RELATIVE_TO_HEADER = 0x30,
+    RELATIVE_BITS = 0x70,
+    OMITTED = 0xFF,
+};
+
+static struct bytes bytes_at(uintptr_t address, size_t length) {
+    const unsigned char *at = (const unsigned char *)address;
+    return (struct bytes){.at = at, .end = at + length};
+}
+
+/* 0: unknown */
+static unsigned form_bytes(unsigned encoding) {
+    switch (encoding & FORM_BITS) {
+    case FORM_U2:
+    case FORM_S2:
+        return 2;
+    case FORM_U4:
+    case FORM_S4:
+        return 4;
+    case FORM_ABSOLUTE:
+    case FORM_U8:
+    case FORM_S8:
+        return 8;
+    default:
+        return 0;
+    }
+}
+
+static bool relative_to_place(unsigned encoding) {
+    return (encoding & RELATIVE_BITS) == RELATIVE_TO_PLACE;
+}
+
+static uintptr_t read_pointer(struct bytes *b, unsigned encoding) {
+    uintptr_t place = (uintptr_t)b->at;
+    unsigned size = form_bytes(encoding);
+    b->bad = b->bad || size == 0 || (encoding & ~(unsigned)(FORM_BITS | RELATIVE_TO_PLACE)) != 0;
+    if (b->bad) {
+        return 0;
+    }
+    uintptr_t value =
+        (encoding & FORM_SIGN) != 0 ? (uintptr_t)bytes_signed(b, size) : bytes_unsigned(b, size);
+    return relative_to_place(encoding) ? place + value : value;
+}
+
+/* An entry of the sorted table, both relative to the header. */
+struct place {
+    int32_t function, entry;
+};
+
+static struct place place_at(const unsigned char *table, size_t index) {
+    struct place place;
+    memcpy(&place, table + index * sizeof place, sizeof place);
+    return place;
+}
+
+/* Four bytes, a pointer and a number. */
+#define HEADER_BYTES_MOST 16
+
+/* The FDE of the last function that begins at or before the address; 0 if there is none. */
+static uintptr_t find_entry(const struct module *m, uintptr_t address) {
+    uintptr_t base = (uintptr_t)m->header;
+    struct bytes b = bytes_at(base, HEADER_BYTES_MOST);
+    unsigned version = (unsigned)bytes_unsigned(&b, 1);
+    unsigned frames = (unsigned)bytes_unsigned(&b, 1);
+    unsigned counted = (unsigned)bytes_unsigned(&b, 1);
+    unsigned table = (unsigned)bytes_unsigned(&b, 1);
+    if (version != 1 || counted != FORM_U4 || table != (RELATIVE_TO_HEADER | FORM_S4)) {
+        return 0;
+    }
+    bytes_unsigned(&b, frames == OMITTED ? 0 : form_bytes(frames));
+    size_t count = bytes_unsigned(&b, 4);
+    if (b.bad) {
+        return 0;
+    }
+    size_t before = 0; /* entries 0 to before-1 begin at or before the address */
+    size_t behind = count;
+    while (before < behind) {
+        size_t middle = before + (behind - before) / 2;
+        if (base + (uintptr_t)(intptr_t)place_at(b.at, middle).function <= address) {
+            before = middle + 1;
+        } else {
+            behind = middle;
+        }
+    }
+    return before == 0 ? 0 : base + (uintptr_t)(intptr_t)place_at(b.at, before - 1).entry;
+}
+
+/* What a CIE says of how its FDEs are written. */
+struct common {
+    unsigned address_encoding;
+    bool augmented;
+};
+
+static bool read_augmentation(struct bytes *b, const char *letters, struct common *common,
+                              struct cfi_function *out) {
+    common->address_encoding = FORM_ABSOLUTE;
+    common->augmented = *letters == 'z';
+    if (!common->augmented) {
+        return *letters == '\0';
+    }
+    struct bytes data = bytes_part(b, bytes_uleb(b));
+    for (letters++; *letters != '\0'; letters++) {
+        if (*letters == 'R') {
+            common->address_encoding = (unsigned)bytes_unsigned(&data, 1);
+        } else if (*letters == 'P') {
+            unsigned encoding = (unsigned)bytes_unsigned(&data, 1);
+            bytes_unsigned(&data, form_bytes(encoding));
+        } else if (*letters == 'L') {
+            bytes_unsigned(&data, 1);
+        } else if (*letters == 'S') {
+            out->signal = true;
+        } else {
+            return false;
+        }
+    }
+    return !data.bad;
+}
+
+/* What follows the length in front of a CIE or FDE. The form of 64 bits is not known. */
+static struct bytes read_block(uintptr_t address) {
+    struct bytes length = bytes_at(address, 4);
+    uint64_t count = bytes_unsigned(&length, 4);
+    struct bytes b = bytes_at(address + 4, count);
+    b.bad = count == 0 || count >= 0xFFFFFFF0U;
+    b.end = b.bad ? b.at : b.end;
+    return b;
+}
+
+#define LETTERS_MOST 8
+
+static bool read_common(uintptr_t address, struct common *common, struct cfi_function *out) {
+    struct bytes b = read_block(address);
+    uint64_t id = bytes_unsigned(&b, 4);
+    uint64_t version = bytes_unsigned(&b, 1);
+    char letters[LETTERS_MOST] = {0};
+    size_t length = 0;
+    unsigned char c = (unsigned char)bytes_unsigned(&b, 1);
+    for (; c != 0 && length < LETTERS_MOST - 1; c = (unsigned char)bytes_unsigned(&b, 1)) {
+        letters[length++] = (char)c;
+    }
+    if (b.bad || c != 0 || id != 0 || (version != 1 && version != 3)) {
+        return false;
+    }
+    out->code_unit = bytes_uleb(&b);
+    out->data_unit = bytes_sleb(&b);
+    uint64_t column = version == 1 ? bytes_unsigned(&b, 1) : bytes_uleb(&b);
+    bool understood = read_augmentation(&b, letters, common, out);
+    out->common = b;
+    return understood && !b.bad && column == CFI_RETURN_ADDRESS;
+}
+
+static bool read_entry(uintptr_t entry, struct cfi_function *out) {
+    *out = (struct cfi_function){0};
+    struct bytes b = read_block(entry);
+    uintptr_t place = (uintptr_t)b.at;
+    uint64_t back = bytes_unsigned(&b, 4); /* from its own place to the CIE; 0 in a CIE */
+    struct common common;
+    if (b.bad || back == 0 || !read_common(place - back, &common, out)) {
+        return false;
+    }
+    unsigned encoding = common.address_encoding;
+    out->start = read_pointer(&b, encoding);
+    out->end = out->start + read_pointer(&b, encoding & FORM_BITS & ~(unsigned)FORM_SIGN);
+    if (common.augmented) {
+        bytes_part(&b, bytes_uleb(&b));
+    }
+    out->own = b;
+    out->address_bytes = form_bytes(encoding);
+    out->address_relative = relative_to_place(encoding);
+    return !b.bad;
+}
+
+struct rule table_rule(const struct module *module, uintptr_t address) {
+    uintptr_t entry = module->header != NULL ? find_entry(module, address) : 0;
+    struct cfi_function function;
+    if (entry == 0 || !read_entry(entry, &function) || address < function.start || address >= function.end) {
+        return rule_of_verdict(RULE_UNTOLD);
+    }
+    return cfi_rule(&function, address);
+}

@@ -1,0 +1,15 @@
+/* The unwind tables of a module: from an address to its rule.
+ *
+ * Promises RULE_UNTOLD where there is no entry, or one in a form that linkers do not write, and to read no
+ * further than the tables' own counts and lengths say. Relies on these, and on .eh_frame_hdr with the sorted
+ * table that every linker makes (--eh-frame-hdr).
+ */
+#ifndef HAKMEM_PROFILE_UNWIND_TABLE_H
+#define HAKMEM_PROFILE_UNWIND_TABLE_H
+
+#include "profile/unwind_module.h"
+#include "profile/unwind_rule.h"
+
+struct rule table_rule(const struct module *module, uintptr_t address);
+
+#endif

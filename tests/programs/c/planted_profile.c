@@ -1,0 +1,60 @@
+/* A program whose memory is known: 20 MB that one function leaks, 200 MB that another only passes on, and
+ * what the argument asks for. */
+#include "check.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#define LEAKED_BLOCKS 100000
+#define LEAKED_BYTES 200
+#define PASSED_BLOCKS 100000
+#define PASSED_BYTES 2000
+#define LATER_BLOCKS 200
+
+__attribute__((noinline)) static void *planted_leak(size_t size) {
+    void *volatile block = malloc(size);
+    REQUIRE(block != NULL);
+    return block;
+}
+
+__attribute__((noinline)) static void *passing_by(size_t size) {
+    void *volatile block = malloc(size);
+    REQUIRE(block != NULL);
+    return block;
+}
+
+__attribute__((noinline)) static void *later_peak(size_t size) {
+    void *volatile block = malloc(size);
+    REQUIRE(block != NULL);
+    return block;
+}
+
+static void require_file(const char *number) {
+    char path[64];
+    snprintf(path, sizeof path, "profile.%d.%s", (int)getpid(), number);
+    REQUIRE(access(path, R_OK) == 0);
+}
+
+int main(int argc, char **argv) {
+    const char *what = argc > 1 ? argv[1] : "";
+    for (size_t i = 0; i < LEAKED_BLOCKS; i++) {
+        planted_leak(LEAKED_BYTES);
+    }
+    for (size_t i = 0; i < PASSED_BLOCKS; i++) {
+        free(passing_by(PASSED_BYTES));
+    }
+    if (strcmp(what, "signal") == 0) {
+        /* The program may not allocate for long: the file must be there when the handler returns. */
+        for (const char *number = "0"; number != NULL; number = *number == '0' ? "1" : NULL) {
+            REQUIRE(raise(SIGUSR2) == 0);
+            require_file(number);
+        }
+    } else if (strcmp(what, "peak") == 0) {
+        sleep(2); /* one file a second at most: this one is due at the next new peak */
+        for (size_t i = 0; i < LATER_BLOCKS; i++) {
+            later_peak(100000);
+        }
+    }
+    printf("done\n");
+    return 0;
+}

@@ -1,0 +1,234 @@
+// Counters: each stage counts what its name says, and they only grow, whoever reads while threads run.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "hakmem.h"
+#include "support/random.h"
+#include "support/scale.h"
+#include "support/statistics.h"
+#include "support/threads.h"
+
+namespace {
+
+using hakmem_test::counter;
+using hakmem_test::number_in;
+using hakmem_test::Random;
+using hakmem_test::run_in_thread;
+using hakmem_test::scaled;
+using hakmem_test::statistics_json;
+
+// By how much a counter grows meanwhile.
+std::uint64_t growth(const std::string &name, const std::function<void()> &work) {
+    const std::uint64_t before = counter(name);
+    work();
+    return counter(name) - before;
+}
+
+std::uint64_t sum_of_batches(const std::string &json, const std::string &name) {
+    const std::size_t begin = json.find("\"" + name + "\":[");
+    EXPECT_NE(begin, std::string::npos) << json;
+    std::uint64_t sum = 0;
+    const char *at = json.c_str() + begin + name.size() + 3;
+    do {
+        char *end = nullptr;
+        sum += std::strtoull(at + 1, &end, 10);
+        at = end;
+    } while (*at == ',');
+    return sum;
+}
+
+void allocate_and_free(std::size_t size, std::size_t count) {
+    std::vector<void *> blocks;
+    for (std::size_t i = 0; i < count; i++) {
+        blocks.push_back(hak_malloc(size));
+    }
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+}
+
+TEST(Counters, EachRefillHasOneSourceAndOneBatch) {
+    hak_stats_reset();
+    allocate_and_free(48, 5'000);
+    allocate_and_free(2'000, 3'000);
+    run_in_thread([] { allocate_and_free(48, 1'000); });
+    run_in_thread([] { allocate_and_free(48, 1'000); });
+    const std::string json = statistics_json();
+    const std::uint64_t refills = number_in(json, "counters", "refills");
+    std::uint64_t by_source = 0;
+    for (const char *source : {"current", "partial", "inbox", "adopted", "fresh"}) {
+        by_source += number_in(json, "counters", "refills_" + std::string(source) + "_slab");
+    }
+    EXPECT_GT(refills, 0u);
+    EXPECT_EQ(by_source, refills) << json;
+    EXPECT_EQ(sum_of_batches(json, "refill"), refills) << json;
+    EXPECT_GE(number_in(json, "counters", "refilled_blocks"), refills);
+}
+
+TEST(Counters, EachFlushHasOneCauseAndOneBatch) {
+    hak_stats_reset();
+    allocate_and_free(48, 20'000);
+    run_in_thread([] { allocate_and_free(96, 100); });
+    hak_tiny_magazine_flush_all();
+    const std::string json = statistics_json();
+    const std::uint64_t full = number_in(json, "counters", "flushes_magazine_full");
+    const std::uint64_t exits = number_in(json, "counters", "flushes_thread_exit");
+    const std::uint64_t asked = number_in(json, "counters", "flushes_api");
+    EXPECT_GT(full, 0u) << json;
+    EXPECT_GT(exits, 0u) << json;
+    EXPECT_GT(asked, 0u) << json;
+    const std::uint64_t flushes = number_in(json, "counters", "flushes");
+    EXPECT_EQ(full + exits + asked + number_in(json, "counters", "flushes_reclaim"), flushes) << json;
+    EXPECT_EQ(sum_of_batches(json, "flush"), flushes) << json;
+}
+
+TEST(Counters, EachWayOfAFreeIsCounted) {
+    EXPECT_EQ(growth("large_frees", [] { hak_free(hak_malloc(100'000)); }), 1u);
+    EXPECT_EQ(growth("huge_frees", [] { hak_free(hak_malloc(10'000'000)); }), 1u);
+    std::vector<void *> blocks(777);
+    for (void *&block : blocks) {
+        block = hak_malloc(80);
+    }
+    EXPECT_EQ(growth("remote_freed_blocks",
+                     [&] {
+                         run_in_thread([&] {
+                             for (void *block : blocks) {
+                                 hak_free(block);
+                             }
+                         });
+                     }),
+              blocks.size());
+}
+
+TEST(Counters, BlocksThatAnotherThreadFreedComeBackThroughTheInbox) {
+    EXPECT_GT(growth("refills_inbox_slab",
+                     [] {
+                         for (int round = 0; round < 5; round++) {
+                             std::vector<void *> blocks(3'000);
+                             for (void *&block : blocks) {
+                                 block = hak_malloc(200);
+                             }
+                             // Not all of them: a slab that is wholly free is given back.
+                             run_in_thread([&] {
+                                 for (std::size_t i = 0; i < blocks.size(); i += 2) {
+                                     hak_free(blocks[i]);
+                                 }
+                             });
+                             allocate_and_free(200, 3'000);
+                             for (std::size_t i = 1; i < blocks.size(); i += 2) {
+                                 hak_free(blocks[i]);
+                             }
+                         }
+                     }),
+              0u);
+}
+
+TEST(Counters, SlabsOfEndedThreadsAreAdopted) {
+    hak_free(hak_malloc(1)); // so that this thread has a heap and does not get that of the other one
+    std::vector<void *> blocks;
+    run_in_thread([&] {
+        for (int i = 0; i < 2'000; i++) {
+            blocks.push_back(hak_malloc(3'500));
+        }
+    });
+    for (std::size_t i = 0; i < blocks.size(); i += 2) {
+        hak_free(blocks[i]);
+    }
+    hak_tiny_magazine_flush_all();
+    EXPECT_GT(growth("refills_adopted_slab", [] { allocate_and_free(3'500, 500); }), 0u);
+    for (std::size_t i = 1; i < blocks.size(); i += 2) {
+        hak_free(blocks[i]);
+    }
+}
+
+TEST(Counters, SlabsAreCreatedOpenedRecycledAndReleased) {
+    hak_collect();
+    EXPECT_GT(growth("slabs_created", [] { allocate_and_free(1'000, 1'000); }), 0u);
+    EXPECT_GT(growth("slabs_recycled",
+                     [] {
+                         allocate_and_free(1'000, 1'000);
+                         hak_tiny_magazine_flush_all();
+                         allocate_and_free(500, 2'000);
+                     }),
+              0u);
+    EXPECT_GT(growth("slabs_released", [] { hak_collect(); }), 0u);
+    EXPECT_GT(growth("superslabs_opened", [] { hak_free(hak_malloc(50'000'000)); }), 0u);
+}
+
+TEST(Counters, AResetMakesThemBeginAtZero) {
+    allocate_and_free(64, 10'000);
+    hak_free(hak_malloc(200'000));
+    ASSERT_GT(counter("refills"), 0u);
+    hak_stats_reset();
+    const std::string json = statistics_json();
+    EXPECT_EQ(number_in(json, "counters", "refills"), 0u) << json;
+    EXPECT_EQ(number_in(json, "counters", "large_allocs"), 0u) << json;
+    EXPECT_EQ(sum_of_batches(json, "refill"), 0u) << json;
+    hak_stats_t stats{};
+    hak_stats_get(&stats);
+    EXPECT_EQ(stats.large_allocs, 0u);
+    hak_free(hak_malloc(200'000));
+    EXPECT_EQ(counter("large_allocs"), 1u);
+}
+
+TEST(Counters, NeverGoBackForAReaderWhileEightThreadsAllocate) {
+    constexpr std::size_t kThreads = 8;
+    std::atomic<bool> stop{false};
+    std::vector<std::thread> threads;
+    for (std::size_t number = 0; number < kThreads; number++) {
+        threads.emplace_back([&stop, number] {
+            Random random(number);
+            std::vector<void *> blocks(100, nullptr);
+            while (!stop.load(std::memory_order_relaxed)) {
+                for (int i = 0; i < 500; i++) {
+                    void *&block = blocks[random.below(blocks.size())];
+                    hak_free(block);
+                    block = hak_malloc(random.log_uniform(random.one_in(500) ? 19 : 12));
+                }
+                // The reader shall come to its reads on a machine with few processors, too.
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            }
+            for (void *block : blocks) {
+                hak_free(block);
+            }
+        });
+    }
+    hak_stats_t before{};
+    hak_stats_get(&before);
+    for (std::size_t i = 0; i < scaled(100'000); i++) {
+        hak_stats_t now{};
+        hak_stats_get(&now);
+        ASSERT_GE(now.refills, before.refills) << i;
+        ASSERT_GE(now.refilled_blocks, before.refilled_blocks) << i;
+        ASSERT_GE(now.flushed_blocks, before.flushed_blocks) << i;
+        ASSERT_GE(now.slabs_created, before.slabs_created) << i;
+        ASSERT_GE(now.large_allocs, before.large_allocs) << i;
+        ASSERT_GE(now.large_frees, before.large_frees) << i;
+        ASSERT_GE(now.purged_bytes, before.purged_bytes) << i;
+        ASSERT_GE(now.system_calls, before.system_calls) << i;
+        before = now;
+    }
+    stop.store(true, std::memory_order_relaxed);
+    for (std::thread &thread : threads) {
+        thread.join();
+    }
+}
+
+TEST(StatsJson, SaysHowLongItIsAndNeverWritesMore) {
+    const std::size_t length = hak_stats_json(nullptr, 0);
+    EXPECT_GT(length, 500u);
+    std::string text(length * 2, '#');
+    hak_stats_json(&text[0], 100);
+    EXPECT_EQ(text[99], '\0');
+    EXPECT_EQ(text[100], '#');
+    EXPECT_EQ(std::strlen(text.c_str()), 99u);
+}
+
+} // namespace

@@ -1,0 +1,257 @@
+// The live page: whole at every moment, one for each process, and it answers requests.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+extern "C" {
+#include "observe/stats.h"
+}
+#include "hakmem.h"
+#include "support/scale.h"
+#include "support/statistics.h"
+
+namespace {
+
+using hakmem_test::number_in;
+using hakmem_test::scaled;
+
+std::string path_of(pid_t pid) {
+    return "/dev/shm/hakmem-" + std::to_string(geteuid()) + "-" + std::to_string(pid);
+}
+
+// A slow path, twice.
+void make_an_event() {
+    hak_free(hak_malloc(3'000'000));
+}
+
+// What docs/statistics.md says of the file.
+class Page {
+  public:
+    explicit Page(pid_t pid) {
+        const int fd = open(path_of(pid).c_str(), O_RDWR | O_CLOEXEC);
+        if (fd >= 0) {
+            struct stat status {};
+            fstat(fd, &status);
+            bytes_ = static_cast<std::size_t>(status.st_size);
+            void *address = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+            close(fd);
+            page_ = address == MAP_FAILED ? nullptr : static_cast<char *>(address);
+        }
+    }
+    ~Page() {
+        if (page_ != nullptr) {
+            munmap(page_, bytes_);
+        }
+    }
+    Page(const Page &) = delete;
+    Page &operator=(const Page &) = delete;
+
+    std::string magic() const {
+        return {page_, 8};
+    }
+    template <typename T>
+    T &field(std::size_t offset) const {
+        return *reinterpret_cast<T *>(page_ + offset);
+    }
+    std::uint64_t sequence() const {
+        return page_ == nullptr ? 0 : __atomic_load_n(&field<std::uint64_t>(48), __ATOMIC_ACQUIRE);
+    }
+    // Empty if there is no page.
+    std::string text() const {
+        if (page_ == nullptr) {
+            return {};
+        }
+        for (;;) {
+            const std::uint64_t before = sequence();
+            const std::uint32_t current = __atomic_load_n(&field<std::uint32_t>(24), __ATOMIC_RELAXED);
+            const auto length = static_cast<std::size_t>(field<std::uint64_t>(32 + 8 * current));
+            const std::string copy(page_ + 4096 + current * field<std::uint32_t>(12), length);
+            if (before != 0 && sequence() == before) {
+                return copy;
+            }
+        }
+    }
+    // Asks, and makes events until it is done. Returns the errno.
+    int request(std::uint32_t kind, std::uint64_t argument = 0, const std::string &file = "") const {
+        std::strncpy(page_ + 128, file.c_str(), 1023);
+        field<std::uint32_t>(68) = kind;
+        field<std::uint64_t>(72) = argument;
+        const std::uint32_t number = field<std::uint32_t>(64) + 1;
+        __atomic_store_n(&field<std::uint32_t>(64), number, __ATOMIC_RELEASE);
+        while (__atomic_load_n(&field<std::uint32_t>(80), __ATOMIC_ACQUIRE) != number) {
+            make_an_event();
+        }
+        return field<std::int32_t>(84);
+    }
+
+  private:
+    char *page_ = nullptr;
+    std::size_t bytes_ = 0;
+};
+
+void wait_for_page(pid_t pid) {
+    // As the constructor does in the library proper, which the test does not link.
+    static const bool started = (stats_at_start(), std::atexit(stats_at_exit) == 0);
+    ASSERT_TRUE(started);
+    while (Page(pid).sequence() == 0) {
+        make_an_event();
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+}
+
+std::string read_all(const std::string &path) {
+    std::string text;
+    std::FILE *file = std::fopen(path.c_str(), "r");
+    EXPECT_NE(file, nullptr) << path;
+    char buffer[4096];
+    for (std::size_t n; file != nullptr && (n = std::fread(buffer, 1, sizeof buffer, file)) > 0;) {
+        text.append(buffer, n);
+    }
+    if (file != nullptr) {
+        std::fclose(file);
+    }
+    return text;
+}
+
+std::string scratch_file() {
+    const std::string path = testing::TempDir() + "live-" + std::to_string(getpid());
+    unlink(path.c_str());
+    return path;
+}
+
+TEST(Live, ThePageHasTheDocumentedHeaderAndIsForItsUserOnly) {
+    wait_for_page(getpid());
+    const Page page(getpid());
+    EXPECT_EQ(page.magic(), "HAKLIVE1");
+    EXPECT_EQ(page.field<std::uint32_t>(8), static_cast<std::uint32_t>(getpid()));
+    EXPECT_GT(page.field<std::uint64_t>(16), 0u);
+    struct stat status {};
+    ASSERT_EQ(stat(path_of(getpid()).c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 07777, 0600u);
+    EXPECT_EQ(status.st_uid, geteuid());
+}
+
+TEST(Live, TheTextIsThatOfTheJsonAndGrowsNewWhileTheProcessAllocates) {
+    wait_for_page(getpid());
+    const Page page(getpid());
+    std::vector<void *> blocks;
+    for (int i = 0; i < 10; i++) {
+        blocks.push_back(hak_malloc(5'000'000));
+    }
+    const std::uint64_t sequence = page.sequence();
+    while (page.sequence() < sequence + 2) {
+        make_an_event();
+    }
+    const std::string text = page.text();
+    EXPECT_EQ(text.compare(0, 12, "{\"schema\":1,"), 0) << text;
+    EXPECT_EQ(text.substr(text.size() - 2), "}\n");
+    EXPECT_GE(number_in(text, "memory", "live_bytes"), 50'000'000u);
+    EXPECT_NE(text.find("\"measured\":false"), std::string::npos) << text;
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+}
+
+TEST(Live, AReaderAlwaysFindsAWholeText) {
+    wait_for_page(getpid());
+    std::atomic<bool> stop{false};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 2; i++) {
+        threads.emplace_back([&stop] {
+            while (!stop.load(std::memory_order_relaxed)) {
+                make_an_event();
+            }
+        });
+    }
+    const Page page(getpid());
+    std::uint64_t last = 0;
+    for (std::size_t i = 0; i < scaled(20'000); i++) {
+        const std::string text = page.text();
+        ASSERT_EQ(text.compare(0, 12, "{\"schema\":1,"), 0) << text;
+        ASSERT_EQ(text.substr(text.size() - 2), "}\n") << text;
+        const std::uint64_t allocs = number_in(text, "counters", "huge_allocs");
+        ASSERT_GE(allocs, last);
+        last = allocs;
+    }
+    stop.store(true, std::memory_order_relaxed);
+    for (std::thread &thread : threads) {
+        thread.join();
+    }
+}
+
+TEST(Live, PublishNowMeasures) {
+    wait_for_page(getpid());
+    const Page page(getpid());
+    const std::uint64_t sequence = page.sequence();
+    EXPECT_EQ(page.request(7), 0);
+    EXPECT_GT(page.sequence(), sequence);
+}
+
+TEST(Live, ARequestedFileIsMadeForTheUserOnlyAndNeverOverAnother) {
+    wait_for_page(getpid());
+    const Page page(getpid());
+    const std::string path = scratch_file();
+    ASSERT_EQ(page.request(3, 0, path), 0);
+    struct stat status {};
+    ASSERT_EQ(stat(path.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 07777, 0600u);
+    EXPECT_NE(read_all(path).find("\"slab_bytes\":65536"), std::string::npos);
+    EXPECT_EQ(page.request(4, 0, path), EEXIST);
+    EXPECT_EQ(page.request(4, 0, "/nonexistent/file"), ENOENT);
+    unlink(path.c_str());
+    ASSERT_EQ(symlink("/dev/null", path.c_str()), 0);
+    EXPECT_NE(page.request(4, 0, path), 0) << "a link was followed";
+    unlink(path.c_str());
+    EXPECT_EQ(page.request(4, 0, path), 0);
+    EXPECT_NE(read_all(path).find("\"sites\":["), std::string::npos);
+    unlink(path.c_str());
+    EXPECT_EQ(page.request(99), ENOSYS);
+}
+
+TEST(Live, ADamagedRequestHarmsNobody) {
+    wait_for_page(getpid());
+    const Page page(getpid());
+    std::memset(&page.field<char>(128), 'x', 1024); /* no end */
+    page.field<std::uint32_t>(68) = 3;
+    const std::uint32_t number = page.field<std::uint32_t>(64) + 1000;
+    __atomic_store_n(&page.field<std::uint32_t>(64), number, __ATOMIC_RELEASE);
+    while (__atomic_load_n(&page.field<std::uint32_t>(80), __ATOMIC_ACQUIRE) != number) {
+        make_an_event();
+    }
+    EXPECT_NE(page.field<std::int32_t>(84), 0);
+}
+
+#ifndef __SANITIZE_THREAD__
+TEST(Live, AChildMakesAPageOfItsOwnAndLeavesItsParentsAlone) {
+    wait_for_page(getpid());
+    const Page page(getpid());
+    const pid_t child = fork();
+    if (child == 0) {
+        wait_for_page(getpid());
+        const Page own(getpid());
+        const bool good = own.field<std::uint32_t>(8) == static_cast<std::uint32_t>(getpid());
+        unlink(path_of(getpid()).c_str());
+        _exit(good ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(page.field<std::uint32_t>(8), static_cast<std::uint32_t>(getpid()));
+    EXPECT_NE(page.text().find("\"pid\":" + std::to_string(getpid()) + ","), std::string::npos);
+}
+#endif
+
+} // namespace
