@@ -21,10 +21,12 @@ from hakmem.compare_report import (
     print_survey,
     survey_document,
 )
-from hakmem.errors import EXIT_NOT_FOUND, HakmemError
+from hakmem.errors import HakmemError
+from hakmem.inside.commands import map_command, stats, top
+from hakmem.inside.profile_commands import flame, profile, symbols
 from hakmem.library import Library, find_library
 from hakmem.memory_plot import draw, require_drawable
-from hakmem.program import cannot_execute, require_preloadable, resolve
+from hakmem.program import cannot_execute, no_command, program_and_library, require_preloadable, resolve
 from hakmem.report import console, options_table, print_comparison
 from hakmem.versus import compare
 
@@ -40,6 +42,16 @@ Examples:
   hakmem allocators                        which those are
   hakmem options                           every option, its value and where that comes from
   HAKMEM_STATS=1 hakmem run ls             options are environment variables
+
+\b
+Looking into a program that runs on it (by its process number):
+  hakmem top 4711                          watch memory, rates and size classes; or: top -- ./job
+  hakmem stats 4711                        all figures once; --json, --prometheus
+  hakmem profile 4711 --seconds 10         who holds memory, into hakmem.4711.heap
+  hakmem flame hakmem.4711.heap            ... as a flame graph for the browser
+  hakmem profile 4711 --kind fragmentation whose blocks keep nearly empty slabs
+  hakmem symbols leaks.txt                 function names for a leak report (HAKMEM_PROF_LEAKS=1)
+  hakmem map 4711                          a picture of all slabs; --text: in the terminal
 """
 
 
@@ -93,7 +105,7 @@ def run(stats: bool, command: tuple[str, ...]) -> NoReturn:
     the program need no quoting: all that follows its name is its own.
     """
 
-    program, library = _program_and_library(command)
+    program, library = program_and_library(command)
     environment = preload.with_hakmem(os.environ, library)
     if stats:
         environment["HAKMEM_STATS"] = "1"
@@ -134,7 +146,7 @@ def versus(runs: int, polling: bool, report: TextIO, command: tuple[str, ...]) -
     rounds differ, the first failure's.
     """
 
-    program, library = _program_and_library(command)
+    program, library = program_and_library(command)
     comparison = compare(program, command, library, runs, polling=polling)
     print_comparison(console(report), shlex.join(command), comparison)
     sys.exit(comparison.exit_status())
@@ -200,7 +212,7 @@ def compare_command(
     if plot:
         require_drawable(plot)
     if not command:
-        raise _no_command()
+        raise no_command()
     program = resolve(command[0])
     allocators, missing = choose(_split(names))
     for library in filter(None, (allocator.library for allocator in allocators)):
@@ -244,21 +256,12 @@ def allocators(as_json: bool) -> None:
     console().print(allocators_table(found, missing))
 
 
+for _command in (stats, top, profile, flame, symbols, map_command):
+    cli.add_command(_command)
+
+
 def _split(names: str | None) -> list[str] | None:
     return None if names is None else [name.strip() for name in names.split(",")]
-
-
-def _no_command() -> HakmemError:
-    return HakmemError("no command given: name the program to run, with its arguments", EXIT_NOT_FOUND)
-
-
-def _program_and_library(command: tuple[str, ...]) -> tuple[Path, Path]:
-    if not command:
-        raise _no_command()
-    library = find_library()
-    program = resolve(command[0])
-    require_preloadable(program, library)
-    return program, library
 
 
 def main() -> None:

@@ -24,5 +24,8 @@ def signal_name(number: int) -> str:
 
 
 def shell_status(status: int) -> int:
-    code = os.waitstatus_to_exitcode(status)
+    return shell_status_of_code(os.waitstatus_to_exitcode(status))
+
+
+def shell_status_of_code(code: int) -> int:
     return code if code >= 0 else 128 - code

@@ -10,13 +10,15 @@ _MEBIBYTE = 1 << 20
 _INCHES = (10.0, 6.0)
 
 
-def require_drawable(path: Path) -> None:
-    """Raises, before the program has run for hours, if no picture could be written to `path`."""
+def require_drawable(path: Path, wanted: str = "--plot") -> None:
+    """Raises, before the program has run for hours, if no picture could be written to `path`.
+
+    `wanted` is what the user asked for."""
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 # an optional extra
     except ImportError:
         raise HakmemError(
-            "--plot needs matplotlib, which is not installed: pip install 'hakmem[plot]' (or matplotlib)"
+            f"{wanted} needs matplotlib, which is not installed: pip install 'hakmem[plot]' (or matplotlib)"
         ) from None
     formats = Figure().canvas.get_supported_filetypes()
     if path.suffix[1:].lower() not in formats:

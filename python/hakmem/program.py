@@ -2,16 +2,32 @@
 
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
 from hakmem.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, HakmemError
+from hakmem.library import find_library
 
 # The kernel itself follows a script's interpreter this deep.
 _MAX_INTERPRETERS = 5
 _SHEBANG_BYTES = 256
+
+
+def program_and_library(command: Sequence[str]) -> tuple[Path, Path]:
+    """The program that `command` runs, and the library, which fits it."""
+    if not command:
+        raise no_command()
+    library = find_library()
+    program = resolve(command[0])
+    require_preloadable(program, library)
+    return program, library
+
+
+def no_command() -> HakmemError:
+    return HakmemError("no command given: name the program to run, with its arguments", EXIT_NOT_FOUND)
 
 
 def resolve(command: str) -> Path:

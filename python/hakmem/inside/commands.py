@@ -1,0 +1,167 @@
+"""The commands that show what a running program's allocator does: stats, top and map."""
+
+import sys
+import time
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from hakmem.ending import shell_status_of_code
+from hakmem.errors import HakmemError
+from hakmem.inside.asking import WAIT_OPTION, answer_of, ask
+from hakmem.inside.live_file import Kind, Publication
+from hakmem.inside.output import STANDARD_OUTPUT, write_whole
+from hakmem.inside.parameters import PID
+from hakmem.inside.process import Process, resident_bytes
+from hakmem.inside.slab_map import parse_slab_map
+from hakmem.inside.slab_map_plot import draw_slab_map
+from hakmem.inside.slab_map_text import print_slab_map
+from hakmem.inside.statistics import statistics_of
+from hakmem.inside.stats_report import heading_of, print_stats
+from hakmem.inside.target import Target, open_running, open_target
+from hakmem.inside.top import top_of_command, top_of_process
+from hakmem.inside.units import shown_seconds
+from hakmem.memory_plot import require_drawable
+from hakmem.program import program_and_library
+from hakmem.report import console
+
+_SHORTEST_PERIOD = 0.05
+
+
+@click.command()
+@click.argument("pid", type=PID)
+@click.option("--json", "form", flag_value="json", help="As the library publishes them: docs/statistics.md.")
+@click.option("--prometheus", "form", flag_value="prometheus", help="In Prometheus' text exposition format.")
+@click.option(
+    "--watch", type=click.FloatRange(_SHORTEST_PERIOD), metavar="S", help="Again every S seconds, to its end."
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=STANDARD_OUTPUT,
+    help="Write to this file instead, each time as a whole (for a node exporter's text-file collector).",
+)
+@click.option(
+    "--measure", is_flag=True, help="Have the process measure first what is resident: exact figures."
+)
+@click.option("--all-classes", is_flag=True, help="Every size class, not only those that cost most.")
+@WAIT_OPTION
+def stats(
+    *,
+    pid: int,
+    form: str | None,
+    watch: float | None,
+    output: Path,
+    measure: bool,
+    all_classes: bool,
+    wait: float,
+) -> None:
+    """Print the statistics of process PID, which runs on HAKMEM, or did when it crashed.
+
+    The process is not disturbed: it publishes them by itself, when it allocates.
+    """
+    known: Process | None = None
+    while True:
+        with (open_running if measure else open_target)(pid) as target:
+            if measure:
+                ask(target, Kind.PUBLISH, wait)
+            write_whole(output, _rendered(target, form, output, all_classes=all_classes).encode())
+            known = target.process
+        if not target.process and (form or output != STANDARD_OUTPUT):
+            print(f"hakmem: process {pid} has ended; these are its last figures", file=sys.stderr)
+        if watch is None or known is None:
+            return
+        time.sleep(watch)
+        if not known.is_alive():
+            print(f"hakmem: {known} has ended", file=sys.stderr)
+            return
+
+
+def _rendered(target: Target, form: str | None, output: Path, *, all_classes: bool) -> str:
+    publication = target.read()
+    if form == "json":
+        return publication.text.rstrip("\n") + "\n"
+    statistics = statistics_of(publication)
+    rss = resident_bytes(target.pid) if target.process else None
+    if form == "prometheus":
+        from hakmem.inside.prometheus import exposition  # noqa: PLC0415 # its library takes a while to load
+
+        return exposition(statistics, target.pid, publication.published_ms, rss)
+    to = console(sys.stdout if output == STANDARD_OUTPUT else None)
+    with to.capture() as captured:
+        heading = heading_of(statistics, target.pid, _freshness(target, publication))
+        print_stats(to, statistics, heading, rss, all_classes=all_classes)
+    return captured.get()
+
+
+def _freshness(target: Target, publication: Publication) -> str:
+    age = shown_seconds(publication.age_seconds())
+    if target.process is None:
+        return f"it has ended, and left these figures behind {age} ago"
+    return f"figures of {age} ago"
+
+
+@click.command()
+@click.option(
+    "--interval",
+    type=click.FloatRange(_SHORTEST_PERIOD),
+    default=1.0,
+    show_default=True,
+    metavar="S",
+    help="Seconds between two looks.",
+)
+@click.option("--once", is_flag=True, help="One picture only, with the rates of one interval.")
+@click.argument("words", nargs=-1, metavar="PID | -- COMMAND...", type=click.UNPROCESSED)
+def top(*, interval: float, once: bool, words: tuple[str, ...]) -> NoReturn:
+    """Watch process PID, or run COMMAND on HAKMEM and watch that, until it ends.
+
+    Of the processes of COMMAND, it shows the one that holds most memory.
+
+    Shows live, resident and retained memory over time, rates, the size classes that cost most, fall-backs
+    and, where the process is sampled (see 'hakmem profile'), the call sites that hold most. Ctrl-C ends it.
+    Where the output is no terminal, one picture follows the other.
+    """
+    if not words:
+        raise HakmemError("nothing to watch: name a process number, or '-- COMMAND' to run one")
+    to = console()
+    if len(words) == 1 and words[0].isdecimal():
+        try:
+            top_of_process(PID.convert(words[0], None, None), interval, to, once=once)
+        except KeyboardInterrupt:
+            to.print()
+        sys.exit(0)
+    program, library = program_and_library(words)
+    sys.exit(shell_status_of_code(top_of_command(program, words, library, interval, to, once=once)))
+
+
+@click.command("map")
+@click.argument("pid", type=PID)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The picture (.png, .svg, .pdf). Default: hakmem.PID.map.png.",
+)
+@click.option("--text", is_flag=True, help="Draw with characters, on standard output.")
+@WAIT_OPTION
+def map_command(*, pid: int, output: Path | None, text: bool, wait: float) -> None:
+    """Draw how the heap of process PID is occupied: a cell for each slab, a row for each superslab.
+
+    The colour of a slab says how many of its blocks are live; free slabs (resident or given back), large
+    blocks and the allocator's own memory have colours of their own.
+    """
+    path = output or Path(f"hakmem.{pid}.map.png")
+    with open_running(pid) as target:
+        if not text:
+            require_drawable(path, "a picture (without --text)")
+        slab_map = parse_slab_map(answer_of(target, Kind.SLAB_MAP, wait))
+        summary = f"{target}: {slab_map.summary()}"
+    if text:
+        print_slab_map(console(), slab_map)
+    else:
+        draw_slab_map(path, f"{target}: slabs by the share of their blocks that are live", slab_map)
+    click.echo(summary)
+    if not text:
+        click.echo(f"drawn: {path}")

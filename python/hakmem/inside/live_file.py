@@ -1,0 +1,240 @@
+"""The file through which the library shows its figures and takes requests, as docs/statistics.md lays it out.
+
+Reading never disturbs the process: it keeps two buffers of text, and the one that is whole is named in the
+header. Requests are written by one client at a time, which holds a lock on the file.
+"""
+
+import fcntl
+import json
+import os
+import stat
+import struct
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+from hakmem.errors import HakmemError
+
+MAGIC = b"HAKLIVE1"
+TEXT_OFFSET = 4096
+PATH_OFFSET = 128
+PATH_BYTES = 1024
+# magic, pid, buffer_bytes, start_ticks, current, padding, length[2], sequence, published_ms,
+# request_sequence, request_kind, request_argument, done_sequence, done_errno
+HEADER = struct.Struct("<8sIIQI4xQQQQIIQIi")
+REQUEST_SEQUENCE_OFFSET = 64
+_REQUEST_KIND_OFFSET = 68  # the argument follows
+
+_READ_ATTEMPTS = 100
+_POLL_SECONDS = 0.02
+
+
+class Kind(IntEnum):
+    HEAP = 1
+    FRAGMENTATION = 2
+    SLAB_MAP = 3
+    SITES = 4
+    START = 5
+    STOP = 6
+    PUBLISH = 7
+
+
+@dataclass(frozen=True)
+class Header:
+    pid: int
+    buffer_bytes: int
+    start_ticks: int
+    current: int
+    lengths: tuple[int, int]
+    sequence: int
+    published_ms: int
+    request_sequence: int
+    done_sequence: int
+    done_errno: int
+
+
+@dataclass(frozen=True)
+class Publication:
+    """The figures of one moment."""
+
+    statistics: dict[str, Any]
+    text: str  # the same, as published
+    published_ms: int
+    sequence: int
+
+    def age_seconds(self) -> float:
+        return max(0.0, time.time() - self.published_ms / 1000)
+
+
+class NotAnsweredError(HakmemError):
+    """The process did not take up the request in time."""
+
+
+class LiveFile:
+    def __init__(self, path: Path) -> None:
+        """OSError where the file is not there or not for this user to read."""
+        self.path = path
+        self._descriptor = _open_regular(path, os.O_RDWR)
+        self._owner = os.fstat(self._descriptor).st_uid
+
+    def __enter__(self) -> "LiveFile":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    def is_left(self) -> bool:
+        """Whether nobody has removed it."""
+        return os.fstat(self._descriptor).st_nlink > 0
+
+    def is_replaced(self) -> bool:
+        """Whether there is another in its place."""
+        try:
+            return not os.path.samestat(self.path.lstat(), os.fstat(self._descriptor))
+        except OSError:
+            return False
+
+    def header(self) -> Header:
+        raw = os.pread(self._descriptor, HEADER.size, 0)
+        if len(raw) < HEADER.size or not raw.startswith(MAGIC):
+            raise self._strange("it does not begin as one")
+        (_, pid, buffer_bytes, start_ticks, current, *rest) = HEADER.unpack(raw)
+        first, second, sequence, published_ms, request_sequence, _, _, done_sequence, done_errno = rest
+        return Header(
+            pid=pid,
+            buffer_bytes=buffer_bytes,
+            start_ticks=start_ticks,
+            current=current,
+            lengths=(first, second),
+            sequence=sequence,
+            published_ms=published_ms,
+            request_sequence=request_sequence,
+            done_sequence=done_sequence,
+            done_errno=done_errno,
+        )
+
+    def read(self) -> Publication | None:
+        """The figures last published; none if none have been yet."""
+        for _ in range(_READ_ATTEMPTS):
+            header = self.header()
+            if header.sequence == 0:
+                return None
+            text = self._text(header)
+            # Two publications later, the buffer that was read may have been written to meanwhile.
+            if self.header().sequence == header.sequence:
+                return self._publication(header, text)
+        raise HakmemError(f"'{self.path}' changes too fast to be read; try again")
+
+    def request(self, kind: Kind, seconds: float, argument: int = 0, *, alive: Callable[[], bool]) -> None:
+        """Has the process do what needs no answer."""
+        with self._sole_client(seconds):
+            self._ask(kind, argument, None, seconds, alive)
+
+    def request_text(self, kind: Kind, seconds: float, *, alive: Callable[[], bool]) -> bytes:
+        """Has the process write a file, and gives what is in it.
+
+        The file stands beside the live file while it is needed: there the process may write, whatever
+        its directories and user have become, and there it can be found from outside of a container.
+        """
+        with self._sole_client(seconds):
+            answer = self.path.with_name(f"{self.path.name}.{os.getpid()}-{time.monotonic_ns()}")
+            try:
+                self._ask(kind, 0, Path("/dev/shm") / answer.name, seconds, alive)
+                return self._answer(answer)
+            finally:
+                answer.unlink(missing_ok=True)
+
+    def _text(self, header: Header) -> bytes:
+        current = header.current
+        if current > 1 or header.lengths[current] > header.buffer_bytes:
+            raise self._strange("its header is damaged")
+        length = header.lengths[current]
+        text = os.pread(self._descriptor, length, TEXT_OFFSET + current * header.buffer_bytes)
+        if len(text) < length:
+            raise self._strange("it is cut off")
+        return text
+
+    def _publication(self, header: Header, raw: bytes) -> Publication:
+        text = raw.decode(errors="replace")
+        try:
+            statistics = json.loads(text)
+        except ValueError as error:
+            raise self._strange(f"its text is not JSON: {error}") from error
+        if not isinstance(statistics, dict):
+            raise self._strange("its text is not a JSON object")
+        return Publication(statistics, text, header.published_ms, header.sequence)
+
+    def _ask(
+        self, kind: Kind, argument: int, path: Path | None, seconds: float, alive: Callable[[], bool]
+    ) -> None:
+        sequence = self._write_request(kind, argument, path)
+        deadline = time.monotonic() + seconds
+        while (header := self.header()).done_sequence != sequence:
+            if not alive():
+                raise HakmemError("the process ended before it answered")
+            if time.monotonic() > deadline:
+                # What nobody waits for any more must not happen later.
+                self._write_request(Kind.PUBLISH, 0, None)
+                raise NotAnsweredError(
+                    f"no answer within {seconds:g} s: an idle process answers when it next allocates; "
+                    "try again when it works, or with a longer --wait"
+                )
+            time.sleep(_POLL_SECONDS)
+        if header.done_errno:
+            raise OSError(header.done_errno, os.strerror(header.done_errno))
+
+    def _write_request(self, kind: Kind, argument: int, path: Path | None) -> int:
+        sequence = (self.header().request_sequence + 1) & 0xFFFFFFFF
+        name = os.fsencode(path or "")
+        os.pwrite(self._descriptor, name.ljust(PATH_BYTES, b"\0"), PATH_OFFSET)
+        os.pwrite(self._descriptor, struct.pack("<IQ", kind, argument), _REQUEST_KIND_OFFSET)
+        # Last: from here on the process may act upon it.
+        os.pwrite(self._descriptor, struct.pack("<I", sequence), REQUEST_SEQUENCE_OFFSET)
+        return sequence
+
+    def _answer(self, path: Path) -> bytes:
+        try:
+            descriptor = _open_regular(path, os.O_RDONLY, self._owner)
+        except OSError as error:
+            raise HakmemError(f"the process answered, but left no file '{path}': {error.strerror}") from error
+        with os.fdopen(descriptor, "rb") as file:
+            return file.read()
+
+    @contextmanager
+    def _sole_client(self, seconds: float) -> Iterator[None]:
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise NotAnsweredError(
+                        f"another hakmem command has been waiting for the process for over {seconds:g} s; "
+                        "end that one first"
+                    ) from None
+                time.sleep(_POLL_SECONDS)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+
+    def _strange(self, what: str) -> HakmemError:
+        return HakmemError(f"'{self.path}' is not a live file of this version of HAKMEM: {what}")
+
+
+def _open_regular(path: Path, flags: int, owner: int | None = None) -> int:
+    # Anyone may put a file into /dev/shm: never follow a link there, nor wait at a pipe.
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or owner not in (None, status.st_uid):
+        os.close(descriptor)
+        raise PermissionError(0, "it is not a file of the process", str(path))
+    return descriptor

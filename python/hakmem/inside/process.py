@@ -1,0 +1,98 @@
+"""What the kernel tells of a process that is to be looked into."""
+
+import os
+import pwd
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_ENDED_STATES = ("Z", "X")
+
+
+@dataclass(frozen=True)
+class Process:
+    pid: int
+    own_pid: int  # by which it knows itself: another number inside a container
+    name: str
+    uid: int
+    start_ticks: int  # with the number, this tells a process from all others since the machine started
+
+    def __str__(self) -> str:
+        return f"process {self.pid} ({self.name})"
+
+    @property
+    def folder(self) -> Path:
+        return Path(f"/proc/{self.pid}")
+
+    def root(self) -> Path:
+        return self.folder / "root"
+
+    def owner(self) -> str:
+        return user_name(self.uid)
+
+    def is_foreign(self) -> bool:
+        return os.geteuid() not in (0, self.uid)
+
+    def maps(self) -> str:
+        """The lines of its mappings; OSError where this user may not see them or it has just ended."""
+        return (self.folder / "maps").read_text(errors="replace")
+
+    def environment(self) -> dict[str, str]:
+        """As it was when the process started; empty where this user may not see it."""
+        with suppress(OSError):
+            text = (self.folder / "environ").read_bytes().decode(errors="replace")
+            return dict(entry.split("=", 1) for entry in text.split("\0") if "=" in entry)
+        return {}
+
+    def is_alive(self) -> bool:
+        # It may have changed its name and its user since.
+        now = look_up(self.pid)
+        return now is not None and now.start_ticks == self.start_ticks
+
+
+def look_up(pid: int) -> Process | None:
+    """The process that has this number now; none if it has ended, even if nobody has waited for it."""
+    folder = Path(f"/proc/{pid}")
+    try:
+        name, _, rest = (folder / "stat").read_text(errors="replace").partition("(")[2].rpartition(")")
+        status = (folder / "status").read_text(errors="replace")
+    except OSError:
+        return None
+    # What follows the name begins with the third field.
+    fields = rest.split()
+    if fields[0] in _ENDED_STATES:
+        return None
+    lines = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+    return Process(
+        pid=pid,
+        own_pid=int(lines["NSpid"].split()[-1]) if "NSpid" in lines else pid,
+        name=name,
+        uid=int(lines["Uid"].split()[1]),
+        start_ticks=int(fields[19]),
+    )
+
+
+def family(pid: int) -> list[int]:
+    """The process and all that it started and that still run, with what those started."""
+    found = [pid]
+    with suppress(OSError):  # it ended meanwhile
+        for children in Path(f"/proc/{pid}/task").glob("*/children"):
+            for child in children.read_text().split():
+                found += family(int(child))
+    return found
+
+
+def resident_bytes(pid: int) -> int:
+    """As the kernel says; 0 if there is no such process any more."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
+    except (OSError, IndexError):
+        return 0
+
+
+def user_name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"with number {uid}"

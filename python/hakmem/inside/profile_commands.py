@@ -1,0 +1,215 @@
+"""The commands that say who allocated what: profile and flame."""
+
+import re
+import time
+from pathlib import Path
+from typing import TextIO
+
+import click
+
+from hakmem.errors import HakmemError
+from hakmem.inside.asking import WAIT_OPTION, answer_of, ask
+from hakmem.inside.call_tree import call_tree
+from hakmem.inside.flame import flame_svg
+from hakmem.inside.heap_profile import WEIGHTS, HeapProfile, parse_heap_profile, read_heap_profile
+from hakmem.inside.live_file import Kind
+from hakmem.inside.output import STANDARD_OUTPUT, write_whole
+from hakmem.inside.parameters import PID, SIZE
+from hakmem.inside.profile_report import (
+    fragmentation_document,
+    heaviest,
+    print_fragmentation,
+    print_places,
+    print_sites,
+    sites_document,
+)
+from hakmem.inside.statistics import statistics_of
+from hakmem.inside.symbols import Symbolizer, parse_mappings
+from hakmem.inside.target import Target, open_running
+from hakmem.inside.units import shown_bytes, shown_count
+from hakmem.report import console
+
+_TOP = 10  # where nothing else is printed
+_PLACE = re.compile(r" (?P<path>/\S.*)\+0x(?P<offset>[0-9a-f]+)$")
+
+
+@click.command()
+@click.argument("pid", type=PID)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Where the profile goes ('-': standard output). Default: hakmem.PID.heap; of the other kinds, "
+    "nowhere.",
+)
+@click.option(
+    "--kind",
+    type=click.Choice(["heap", "fragmentation", "sites"]),
+    default="heap",
+    show_default=True,
+    help="Who holds memory; whose blocks keep nearly empty slabs; the figures of hak_alloc_at.",
+)
+@click.option("--start", "switch", flag_value="start", help="Start sampling, and leave it on.")
+@click.option("--stop", "switch", flag_value="stop", help="Stop sampling.")
+@click.option("--seconds", type=click.FloatRange(0), metavar="N", help="Sample for N seconds, then write.")
+@click.option(
+    "--interval",
+    type=SIZE,
+    metavar="BYTES",
+    help="Mean distance of samples in allocated bytes (512K), for --start and --seconds.",
+)
+@click.option("--top", type=click.IntRange(0), metavar="N", help="Print the N heaviest call stacks.")
+@WAIT_OPTION
+def profile(
+    *,
+    pid: int,
+    output: Path | None,
+    kind: str,
+    switch: str | None,
+    seconds: float | None,
+    interval: int | None,
+    top: int | None,
+    wait: float,
+) -> None:
+    """Write a profile of process PID: which call stacks its memory comes from.
+
+    The process must sample: from its start (HAKMEM_PROF=1), since --start, or for --seconds. The heap
+    profile is heap_v2 text, which 'hakmem flame', pprof and jeprof read.
+    """
+    if switch and (seconds is not None or output or top is not None):
+        raise HakmemError(f"--{switch} only switches sampling: leave out --seconds, --output and --top")
+    if interval and switch != "start" and seconds is None:
+        raise HakmemError("--interval goes with --start or --seconds: it is set when sampling starts")
+    with open_running(pid) as target:
+        if switch:
+            _switch(target, switch, interval or 0, wait)
+            return
+        if seconds is not None:
+            _sample_for(target, seconds, interval or 0, wait)
+        if kind == "heap":
+            _heap(target, output or Path(f"hakmem.{pid}.heap"), top or 0, wait)
+        else:
+            _ranking(target, kind, output, _TOP if top is None else top, wait)
+
+
+def _switch(target: Target, switch: str, interval: int, wait: float) -> None:
+    if switch == "stop":
+        ask(target, Kind.STOP, wait)
+        click.echo(f"{target} samples no more; 'hakmem profile {target.pid}' writes what it has")
+        return
+    ask(target, Kind.START, wait, interval)
+    every = f", once in {shown_bytes(interval)}" if interval else ""
+    click.echo(f"{target} samples{every}; 'hakmem profile {target.pid}' writes what it has, --stop ends it")
+
+
+def _sample_for(target: Target, seconds: float, interval: int, wait: float) -> None:
+    """Leaves a process sampling that did so from its start."""
+    always = statistics_of(target.read()).section("options").get("prof") == "1"
+    ask(target, Kind.START, wait, interval)
+    deadline = time.monotonic() + seconds
+    try:
+        while (left := deadline - time.monotonic()) > 0:
+            if not target.alive():
+                raise HakmemError(
+                    f"{target} ended while it was sampled: HAKMEM_PROF=1 profiles it to its end"
+                )
+            time.sleep(min(left, 0.2))
+    finally:
+        if not always and target.alive():
+            ask(target, Kind.STOP, wait)
+
+
+def _heap(target: Target, output: Path, top: int, wait: float) -> None:
+    raw = answer_of(target, Kind.HEAP, wait)
+    found = parse_heap_profile(raw, "the answer of the process")
+    if not found.samples:
+        raise HakmemError(
+            f"{target} has sampled nothing: it is not sampling, or has allocated little since; "
+            f"'hakmem profile {target.pid} --seconds 10' samples for a while"
+        )
+    write_whole(output, raw)
+    if output == STANDARD_OUTPUT:
+        return
+    if top:
+        symbolizer = Symbolizer(parse_mappings(found.mappings), target.root())
+        print_places(console(), heaviest(found, symbolizer, "live", "bytes"), top, "bytes")
+    click.echo(f"{output}: {_summary(found)}; 'hakmem flame {output}' draws it")
+
+
+def _summary(found: HeapProfile) -> str:
+    live = sum(sample.counts.live_bytes for sample in found.samples)
+    total = sum(sample.counts.total_bytes for sample in found.samples)
+    stacks = len({sample.stack for sample in found.samples})
+    return (
+        f"{shown_bytes(live)} live of {shown_bytes(total)} allocated while it sampled, "
+        f"in {shown_count(stacks)} call stacks"
+    )
+
+
+def _ranking(target: Target, kind: str, output: Path | None, top: int, wait: float) -> None:
+    wanted = Kind.SITES if kind == "sites" else Kind.FRAGMENTATION
+    raw = answer_of(target, wanted, wait)
+    if output:
+        write_whole(output, raw)
+    if output == STANDARD_OUTPUT:
+        return
+    if wanted == Kind.SITES:
+        print_sites(console(), sites_document(raw), top)
+    else:
+        document = fragmentation_document(raw)
+        symbolizer = Symbolizer(parse_mappings(document.get("mappings", [])), target.root())
+        print_fragmentation(console(), document, symbolizer, top)
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The picture. Default: FILE.svg."
+)
+@click.option("--live", "life", flag_value="live", default=True, help="What is not freed yet (the default).")
+@click.option("--allocated", "life", flag_value="allocated", help="All that was allocated, freed or not.")
+@click.option("--bytes", "unit", flag_value="bytes", default=True, help="Weigh by size (the default).")
+@click.option("--blocks", "unit", flag_value="blocks", help="Weigh by number.")
+@click.option(
+    "--root",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("/"),
+    help="Where the program's files are, for symbols: /proc/PID/root for a container's.",
+)
+def flame(*, file: Path, output: Path | None, life: str, unit: str, root: Path) -> None:
+    """Draw heap profile FILE (heap_v2 text, of HAKMEM or another allocator) as a flame graph.
+
+    The SVG needs nothing else: open it in a browser. Click zooms, '/' searches, pointing tells figures.
+    """
+    found = read_heap_profile(file)
+    weight = WEIGHTS[life, unit]
+    symbolizer = Symbolizer(parse_mappings(found.mappings), root)
+    tree = call_tree(found, symbolizer, weight.of, "all")
+    if not tree.children:
+        raise HakmemError(
+            f"'{file}' has no {weight.title}: nothing to draw; try --allocated, or sample for longer"
+        )
+    place = output or file.with_name(f"{file.name}.svg")
+    write_whole(place, flame_svg(tree, f"{weight.title}: {file.name}", unit).encode())
+    if place != STANDARD_OUTPUT:
+        click.echo(f"drawn: {place}")
+
+
+@click.command()
+@click.argument("file", type=click.File("r", errors="replace"), default="-")
+@click.option(
+    "--root",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("/"),
+    help="Where the program's files are: /proc/PID/root for a container's.",
+)
+def symbols(*, file: TextIO, root: Path) -> None:
+    """Name the functions in a leak report (HAKMEM_PROF_LEAKS=1).
+
+    In fact in any text: where a line ends in file+0xoffset, the function's name follows it.
+    """
+    symbolizer = Symbolizer([], root)
+    for line in file:
+        match = _PLACE.search(line)
+        function = symbolizer.function_in(match["path"], int(match["offset"], 16)) if match else None
+        click.echo(f"{line.rstrip()}  {function}" if function else line, nl=bool(function))

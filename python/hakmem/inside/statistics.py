@@ -1,0 +1,124 @@
+"""The statistics that the library publishes, by the names of docs/statistics.md."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hakmem.errors import HakmemError
+from hakmem.inside.live_file import Publication
+
+SCHEMA = 1
+LANES = ("tiny", "mid", "large", "huge")
+
+# What each counter counts. Those that are absent from a publication count 0.
+COUNTERS = {
+    "refills": "Magazines that ran empty and were filled",
+    "refilled_blocks": "Blocks that came into magazines so",
+    "refills_current_slab": "Refills served by the slab that served the last one",
+    "refills_partial_slab": "Refills served by a partly-used slab of the thread's own",
+    "refills_inbox_slab": "Refills served by a slab that other threads had freed blocks of",
+    "refills_adopted_slab": "Refills served by a slab of a thread that has ended",
+    "refills_fresh_slab": "Refills served by a new slab",
+    "magazine_growths": "Magazines that got a larger array",
+    "flushes": "Magazines from which blocks were returned to slabs",
+    "flushed_blocks": "Blocks returned so",
+    "flushes_magazine_full": "Flushes because a magazine was full",
+    "flushes_thread_exit": "Flushes because the thread ended",
+    "flushes_reclaim": "Flushes because the thread slept for long",
+    "flushes_api": "Flushes because the program asked for it",
+    "remote_freed_blocks": "Blocks freed by another thread than the one that they belong to",
+    "remote_flushes": "Times that such blocks were returned together",
+    "large_allocs": "Blocks of the large lane allocated",
+    "large_frees": "Blocks of the large lane freed",
+    "huge_allocs": "Blocks of the huge lane allocated",
+    "huge_frees": "Blocks of the huge lane freed",
+    "huge_remaps": "Huge blocks that realloc moved without copying",
+    "foreign_frees": "Blocks of libc's allocator that were freed",
+    "slabs_created": "Slab runs made for a size class",
+    "slabs_recycled": "Slab runs made of memory that was still resident",
+    "slabs_adopted": "Slab runs taken over from threads that have ended",
+    "slabs_released": "Slab runs that became empty and were given back to the arena",
+    "superslabs_opened": "Superslabs taken into use that were wholly free",
+    "regions_created": "Reservations of address space",
+    "purges": "Ranges given back to the operating system",
+    "purged_bytes": "Bytes given back to the operating system",
+    "decayed_bytes": "Bytes given back because they lay idle",
+    "populated_bytes": "Bytes faulted in ahead of use",
+    "page_faults_avoided": "Page faults saved by that",
+    "heaps_reclaimed": "Heaps taken from threads that slept",
+    "system_calls": "Calls into the kernel for memory",
+    "arena_lock_waits": "Times that a thread found the arena's lock taken",
+    "other_lock_waits": "Times that a thread found another lock of the allocator taken",
+    "publications": "Times that the live page was written",
+}
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """A publication's document; what is absent counts 0."""
+
+    document: Mapping[str, Any]
+
+    @property
+    def program(self) -> str:
+        return str(self.document.get("program", "?"))
+
+    @property
+    def pid(self) -> int:
+        return self.number("pid")
+
+    @property
+    def version(self) -> str:
+        return str(self.document.get("version", "?"))
+
+    @property
+    def classes(self) -> Sequence[Mapping[str, int]]:
+        """By block size."""
+        entries = self.document.get("classes")
+        return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+
+    @property
+    def measured(self) -> bool:
+        return bool(self.section("memory").get("measured"))
+
+    def section(self, *names: str) -> Mapping[str, Any]:
+        found: object = self.document
+        for name in names:
+            found = found.get(name) if isinstance(found, dict) else None
+        return found if isinstance(found, dict) else {}
+
+    def number(self, *names: str) -> int:
+        return _number(self.section(*names[:-1]).get(names[-1]))
+
+    def memory(self, name: str) -> int:
+        return self.number("memory", name)
+
+    def counter(self, name: str) -> int:
+        return self.number("counters", name)
+
+    def numbers(self, *names: str) -> dict[str, int]:
+        """All numbers of a section."""
+        entries = self.section(*names).items()
+        return {name: value for name, value in entries if _is_number(value)}
+
+    def batches(self, name: str) -> list[int]:
+        found = self.section("batches").get(name)
+        return list(map(_number, found)) if isinstance(found, list) else []
+
+
+def statistics_of(publication: Publication) -> Statistics:
+    schema = publication.statistics.get("schema")
+    if schema != SCHEMA:
+        raise HakmemError(
+            f"the library in that process publishes schema {schema}, this command reads {SCHEMA}: use the "
+            "hakmem command that came with that library"
+        )
+    return Statistics(publication.statistics)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0

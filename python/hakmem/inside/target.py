@@ -1,0 +1,161 @@
+"""Finds the live file of a process, or says in one line why there is none."""
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from hakmem.errors import HakmemError
+from hakmem.inside.live_file import LiveFile, Publication
+from hakmem.inside.process import Process, look_up, user_name
+
+SHARED_MEMORY = Path("/dev/shm")
+_START_IT_SO = "start the program with 'hakmem run -- PROGRAM'"
+
+
+@dataclass
+class Target:
+    """A process and its figures; `process` is none if it ended and left the file behind."""
+
+    pid: int
+    process: Process | None
+    file: LiveFile
+
+    def __enter__(self) -> "Target":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.file.close()
+
+    def __str__(self) -> str:
+        return str(self.process) if self.process else f"process {self.pid}"
+
+    def root(self) -> Path:
+        """Where the files are that it sees at "/"."""
+        return self.process.root() if self.process else Path("/")
+
+    def alive(self) -> bool:
+        return self.process is not None and self.process.is_alive()
+
+    def read(self) -> Publication:
+        publication = self.file.read()
+        if publication is None:
+            raise HakmemError(
+                f"{self} has not published figures yet: it does when it allocates; try again in a moment"
+            )
+        return publication
+
+
+def open_target(pid: int) -> Target:
+    """The process `pid`, or what one that had this number left behind."""
+    process = look_up(pid)
+    if process is None:
+        return _left_behind(pid)
+    if target := _published(process):
+        return target
+    raise _why_nothing(process)
+
+
+def open_running(pid: int) -> Target:
+    """As open_target, for what only a process that still runs can do."""
+    target = open_target(pid)
+    if target.process is None:
+        target.file.close()
+        raise HakmemError(
+            f"process {pid} has ended; 'hakmem stats {pid}' shows the last figures that it left behind"
+        )
+    return target
+
+
+def _published(process: Process) -> Target | None:
+    """The file in the process's own view of the file system, which in a container is another than ours."""
+    places = (
+        (process.root() / SHARED_MEMORY.relative_to("/"), process.own_pid),
+        # A process that the kernel guards (as one that changed its user) hides its view.
+        (SHARED_MEMORY, process.pid),
+    )
+    for folder, number in places:
+        for path in _candidates(folder, number):
+            with suppress(OSError):
+                file = LiveFile(_outside(path))
+                try:
+                    if _is_of(file, process, number):
+                        return Target(process.pid, process, file)
+                except BaseException:
+                    file.close()
+                    raise
+                file.close()
+    return None
+
+
+def _is_of(file: LiveFile, process: Process, number: int) -> bool:
+    header = file.header()
+    if header.pid != number:
+        return False
+    if header.start_ticks != process.start_ticks:
+        raise HakmemError(
+            f"process {process.pid} is not the one that left '{file.path}': that one ended, and its number "
+            f"was given to another program ({process.name}); remove the file if you do not need it"
+        )
+    # Who becomes another program by exec keeps its number and its age, but not its mappings.
+    if file.path.name not in process.maps():
+        raise HakmemError(
+            f"{process} has become another program since it left '{file.path}', and that one does not run "
+            f"on HAKMEM; {_START_IT_SO}"
+        )
+    return True
+
+
+def _left_behind(pid: int) -> Target:
+    refused: OSError | None = None
+    for path in _candidates(SHARED_MEMORY, pid):
+        try:
+            return Target(pid, None, LiveFile(path))
+        except OSError as error:
+            refused = error
+    if refused is not None:
+        raise HakmemError(
+            f"process {pid} has ended, and the figures that it left in '{refused.filename}' are another "
+            f"user's: {refused.strerror}; run this as that user or as root"
+        )
+    raise HakmemError(f"there is no process {pid}, and none of that number left figures behind; see 'ps -e'")
+
+
+def _outside(path: Path) -> Path:
+    """A name of the same file that does not end with the process, where there is one."""
+    plain = SHARED_MEMORY / path.name
+    with suppress(OSError):
+        return plain if plain.samefile(path) else path
+    return path
+
+
+def _candidates(folder: Path, number: int) -> list[Path]:
+    """Live files for that number, the newest first: users have different ones, so that one may be stale."""
+    with suppress(OSError):
+        found = [path for path in folder.glob(f"hakmem-*-{number}") if _user_of(path).isdecimal()]
+        return sorted(found, key=lambda path: path.lstat().st_mtime, reverse=True)
+    return []
+
+
+def _user_of(path: Path) -> str:
+    return path.name.split("-")[1]
+
+
+def _why_nothing(process: Process) -> HakmemError:
+    if process.is_foreign():
+        return HakmemError(
+            f"{process} belongs to user {process.owner()}: only that user and root may look inside; "
+            f"run this as {process.owner()} or with sudo (you are {user_name(os.geteuid())})"
+        )
+    try:
+        maps = process.maps()
+    except OSError as error:
+        return HakmemError(f"cannot look into {process}: {error.strerror}; run this as root")
+    if "libhakmem" not in maps:
+        return HakmemError(f"{process} does not run on HAKMEM: no libhakmem in its mappings; {_START_IT_SO}")
+    if process.environment().get("HAKMEM_LIVE", "1").strip().lower() in ("0", "false", "no", "off"):
+        return HakmemError(f"{process} publishes nothing: HAKMEM_LIVE is off in it; start it without that")
+    return HakmemError(
+        f"{process} runs on HAKMEM, but has not published figures yet: it does when it allocates, and "
+        f"needs to be able to write to {SHARED_MEMORY}"
+    )

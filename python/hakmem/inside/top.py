@@ -1,0 +1,238 @@
+"""`hakmem top`: looks at a process again and again, until it ends."""
+
+import os
+import select
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import IO, Any
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from hakmem import preload
+from hakmem.ending import ending_of_code
+from hakmem.errors import HakmemError
+from hakmem.inside.heap_profile import parse_heap_profile
+from hakmem.inside.history import History
+from hakmem.inside.live_file import Kind
+from hakmem.inside.process import family, resident_bytes
+from hakmem.inside.profile_report import Place, heaviest
+from hakmem.inside.stats_report import heading_of
+from hakmem.inside.symbols import Symbolizer, parse_mappings
+from hakmem.inside.target import Target, open_target
+from hakmem.inside.top_view import top_view
+from hakmem.inside.units import shown_seconds
+from hakmem.program import cannot_execute
+
+_PLAIN_HEIGHT = 30  # where there is no terminal to fit in
+_SITES = 5
+_SITE_DEPTH = 3
+_PROFILE_WAIT_SECONDS = 0.3
+_PROFILE_EVERY = 5  # looks
+_PROFILE_RETRY = 30  # looks, where nothing is sampled
+_LOOKS_FOR_RATES = 2
+_STALE_SECONDS = 5.0
+
+
+class Watcher:
+    """All that is known of one process while it is looked at."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.looks = 0
+        self._target: Target | None = None
+        self._history = History()
+        self._sites: list[Place] = []
+        self._next_profile = 1
+
+    def look(self, size: tuple[int, int]) -> tuple[Target, RenderableType]:
+        """What there is to see now; HakmemError if nothing."""
+        if self._target is None or self._target.file.is_replaced():
+            self.close()
+            # A program that becomes another by exec gets another file.
+            self._target = open_target(self.pid)
+        target = self._target
+        publication = target.read()
+        self.looks += 1
+        statistics = self._history.add(publication, resident_bytes(target.pid))
+        self._look_at_profile(target)
+        age = publication.age_seconds()
+        state = f"figures of {shown_seconds(age)} ago" if age > _STALE_SECONDS else "live"
+        heading = heading_of(statistics, target.pid, state)
+        return target, top_view(heading, statistics, self._history, self._sites, size)
+
+    def close(self) -> None:
+        if self._target:
+            self._target.file.close()
+            self._target = None
+
+    def _look_at_profile(self, target: Target) -> None:
+        """Where the process samples, which call sites hold most; asked for now and then."""
+        if self.looks < self._next_profile or not target.alive():
+            return
+        with suppress(HakmemError, OSError):
+            raw = target.file.request_text(Kind.HEAP, _PROFILE_WAIT_SECONDS, alive=target.alive)
+            profile = parse_heap_profile(raw, "the profile")
+            symbolizer = Symbolizer(parse_mappings(profile.mappings), target.root())
+            places = heaviest(profile, symbolizer, "live", "bytes", depth=_SITE_DEPTH)
+            self._sites = places[:_SITES]
+        self._next_profile = self.looks + (_PROFILE_EVERY if self._sites else _PROFILE_RETRY)
+
+
+class _FamilyWatcher:
+    """Watches whichever of a command's processes holds most memory: a compiler, not who calls it."""
+
+    def __init__(self, pid: int) -> None:
+        self._first = pid
+        self.current = Watcher(pid)
+
+    def look(self, size: tuple[int, int]) -> RenderableType:
+        refusal = HakmemError("none has been published")
+        for pid in sorted(family(self._first), key=resident_bytes, reverse=True):
+            watcher = self.current if pid == self.current.pid else Watcher(pid)
+            try:
+                _, picture = watcher.look(size)
+            except HakmemError as error:
+                refusal = error
+                watcher.close()
+                continue
+            if watcher is not self.current:
+                self.current.close()
+                self.current = watcher
+            return picture
+        raise refusal
+
+
+def top_of_process(pid: int, interval: float, to: Console, *, once: bool) -> None:
+    watcher = Watcher(pid)
+    target, picture = watcher.look(_size(to))  # says what is wrong, if anything is
+    with _screen(to, once) as show, _ending_of(pid) as ended:
+        if not once or not target.alive():
+            show(picture)
+        while target.alive() and not ended(interval):
+            target, picture = watcher.look(_size(to))
+            show(picture)
+            if once:
+                return
+    if target.process:
+        to.print(Text(_how_it_ended(target)), soft_wrap=True)
+    watcher.close()
+
+
+def top_of_command(
+    program: Path, command: Sequence[str], library: Path, interval: float, to: Console, *, once: bool
+) -> int:
+    """Runs the command preloaded to its end; gives its exit status, or the number of a signal, negated."""
+    live = to.is_terminal and not once
+    output = (subprocess.PIPE, subprocess.STDOUT) if live else (None, None)
+    environment = preload.with_hakmem(os.environ, library)
+    with _Signals() as signals:
+        try:
+            child = subprocess.Popen(
+                command, executable=program, env=environment, stdout=output[0], stderr=output[1]
+            )
+        except OSError as error:
+            raise cannot_execute(program, error) from error
+        signals.go_to(child)
+        if child.stdout:
+            # What the program writes appears above the view.
+            threading.Thread(target=_pass_on, args=(child.stdout, to), daemon=True).start()
+        watcher = _FamilyWatcher(child.pid)
+        with _screen(to, once) as show, _ending_of(child.pid) as ended:
+            while not ended(interval):
+                try:
+                    picture = watcher.look(_size(to))
+                    if not once or watcher.current.looks == _LOOKS_FOR_RATES:
+                        show(picture)
+                except HakmemError as error:
+                    if live:
+                        show(Text(f"no figures yet: {error}"))
+        code = child.wait()
+    early = "" if watcher.current.looks else "; it published no figures before that"
+    watcher.current.close()
+    to.print(Text(f"process {child.pid} ({program.name}) {ending_of_code(code)}{early}"), soft_wrap=True)
+    return code
+
+
+@contextmanager
+def _screen(to: Console, once: bool) -> Iterator[Callable[[RenderableType], None]]:
+    """A place that each picture takes from the last; without a terminal, they follow each other."""
+    if not to.is_terminal or once:
+        yield lambda picture: to.print(picture, "")
+        return
+    with Live(console=to, auto_refresh=False, vertical_overflow="crop") as live:
+        yield lambda picture: live.update(picture, refresh=True)
+
+
+@contextmanager
+def _ending_of(pid: int) -> Iterator[Callable[[float], bool]]:
+    """Gives a function that waits for so many seconds, and says whether the process has ended."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        yield lambda seconds: True
+        return
+    try:
+        yield lambda seconds: bool(select.select([descriptor], [], [], seconds)[0])
+    finally:
+        os.close(descriptor)
+
+
+class _Signals:
+    """Passes signals on to the program, from before it starts. The terminal interrupts it by itself, and it
+    may have its own way to end: only the second interrupt ends it."""
+
+    def __init__(self) -> None:
+        self._child: subprocess.Popen[bytes] | None = None
+        self._early: list[int] = []
+        self._interrupts = 0
+        self._saved: dict[int, Any] = {}
+
+    def __enter__(self) -> "_Signals":
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            self._saved[number] = signal.signal(number, self._pass_on)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._saved.items():
+            signal.signal(number, handler)
+
+    def go_to(self, child: "subprocess.Popen[bytes]") -> None:
+        self._child = child
+        for number in self._early:
+            child.send_signal(number)
+
+    def _pass_on(self, number: int, _: FrameType | None) -> None:
+        if number == signal.SIGINT:
+            self._interrupts += 1
+            if self._interrupts == 1:
+                return
+            number = signal.SIGTERM
+        if self._child:
+            self._child.send_signal(number)
+        else:
+            self._early.append(number)
+
+
+def _pass_on(output: IO[bytes], to: Console) -> None:
+    for line in output:
+        to.print(Text.from_ansi(line.decode(errors="replace").rstrip("\n")), soft_wrap=True)
+
+
+def _how_it_ended(target: Target) -> str:
+    if not target.file.is_left():
+        return f"{target} has ended"
+    return (
+        f"{target} has ended without tidying up: a crash, a signal or _exit; "
+        f"'hakmem stats {target.pid}' shows its last figures again"
+    )
+
+
+def _size(to: Console) -> tuple[int, int]:
+    return to.width, to.height if to.is_terminal else _PLAIN_HEIGHT

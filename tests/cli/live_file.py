@@ -1,0 +1,172 @@
+"""A program that shows figures as the library does, and answers requests with what the test has prepared.
+
+Run as a script, it is that program; tests import the rest. The layout is that of docs/statistics.md.
+"""
+
+import json
+import mmap
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+SHARED_MEMORY = Path("/dev/shm")
+BUFFER_BYTES = 1 << 16
+TEXT_OFFSET = 4096
+HEADER = struct.Struct("<8sIIQI4xQQQQIIQIi")
+REQUEST = struct.Struct("<IIQ")
+REQUEST_OFFSET = 64
+DONE_OFFSET = 80
+PATH = slice(128, 128 + 1024)
+_HANG_SECONDS = 60
+
+
+@dataclass
+class Program:
+    """What the program does. Everything may be left at its default."""
+
+    statistics: Mapping[str, Any] = field(default_factory=dict)
+    answers: Mapping[int, str] = field(default_factory=dict)  # by kind of request; others are done without
+    errors: Mapping[int, int] = field(default_factory=dict)  # errno by kind of request
+    idle: bool = False  # never answers
+    published: bool = True
+    magic: str = "HAKLIVE1"
+    text: str | None = None  # published instead of the statistics
+    start_ticks: int | None = None  # instead of its own
+    lifetime_seconds: float = _HANG_SECONDS
+    tidy: bool = False  # removes its file at the end of its life
+    log: str = os.devnull  # gets a line for each request: kind and argument
+
+
+@contextmanager
+def running(program: Program, wrapper: tuple[str, ...] = ()) -> Iterator["subprocess.Popen[str]"]:
+    """The program, once it has published; killed at the end, and its file removed."""
+    command = [*wrapper, sys.executable, __file__]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdin is not None
+        json.dump(program.__dict__, process.stdin)
+        process.stdin.close()
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        path_of(process.pid).unlink(missing_ok=True)
+
+
+@contextmanager
+def crashed(program: Program) -> Iterator[int]:
+    """The process id of one that was killed and left its file behind."""
+    with running(program) as process:
+        process.kill()
+        process.wait()
+        yield process.pid
+
+
+def path_of(pid: int) -> Path:
+    return SHARED_MEMORY / f"hakmem-{os.geteuid()}-{pid}"
+
+
+def start_ticks(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+
+
+def _serve(program: Program) -> None:
+    path = path_of(os.getpid())
+    with path.open("xb+") as file:
+        path.chmod(0o600)
+        file.truncate(TEXT_OFFSET + 2 * BUFFER_BYTES)
+        memory = mmap.mmap(file.fileno(), 0)
+    ticks = start_ticks(os.getpid()) if program.start_ticks is None else program.start_ticks
+    _publish(memory, program, ticks, 1 if program.published else 0)
+    print("ready", flush=True)
+    publications = 1
+    deadline = time.monotonic() + program.lifetime_seconds
+    while time.monotonic() < deadline:
+        if not program.idle and _answer(memory, program):
+            publications += 1
+            _publish(memory, program, ticks, publications)
+        time.sleep(0.002)
+    if program.tidy:
+        path.unlink()
+
+
+def _publish(memory: mmap.mmap, program: Program, ticks: int, publications: int) -> None:
+    figures = {"pid": os.getpid(), "program": "fake", **program.statistics}
+    text = (json.dumps(figures) if program.text is None else program.text).encode()
+    which = publications % 2
+    lengths = [0, 0]
+    lengths[which] = len(text)
+    start = TEXT_OFFSET + which * BUFFER_BYTES
+    memory[start : start + len(text)] = text
+    header = HEADER.pack(
+        *(program.magic.encode(), os.getpid(), BUFFER_BYTES, ticks, which, *lengths, publications),
+        *(time.time_ns() // 1_000_000, 0, 0, 0, 0, 0),
+    )
+    memory[:REQUEST_OFFSET] = header[:REQUEST_OFFSET]
+
+
+def _answer(memory: mmap.mmap, program: Program) -> bool:
+    sequence, kind, argument = REQUEST.unpack_from(memory, REQUEST_OFFSET)
+    if struct.unpack_from("<I", memory, DONE_OFFSET)[0] == sequence:
+        return False
+    with Path(program.log).open("a") as log:
+        log.write(f"{kind} {argument}\n")
+    answer = program.answers.get(str(kind))  # type: ignore[call-overload] # JSON has no other keys
+    error = program.errors.get(str(kind), 0)  # type: ignore[call-overload]
+    if answer is not None and not error:
+        path = Path(os.fsdecode(bytes(memory[PATH]).split(b"\0")[0]))
+        with path.open("x") as file:
+            file.write(answer)
+        path.chmod(0o600)
+    struct.pack_into("<i", memory, DONE_OFFSET + 4, error)
+    struct.pack_into("<I", memory, DONE_OFFSET, sequence)
+    return True
+
+
+def sample_statistics(**changes: Any) -> dict[str, Any]:
+    """A publication whose main figures all differ, so that none can stand in another's place."""
+    lane = {
+        **{"live_blocks": 11, "live_bytes": 4096, "cached_blocks": 12, "cached_bytes": 1024},
+        **{"free_bytes": 512, "tail_bytes": 256, "untouched_bytes": 0, "slab_bytes": 65536},
+        "resident_bytes": 8192,
+    }
+    size_class = {
+        **{"bytes": 64, "exact": False, "slabs": 3, "live_blocks": 2048, "live_bytes": 131072},
+        **{"cached_blocks": 17, "free_blocks": 1007, "resident_bytes": 180224},
+    }
+    return {
+        **{"schema": 1, "version": "0.1.0", "program": "fake", "time_ms": 1_767_225_600_000},
+        **{"uptime_ms": 81_234, "counting_ms": 71_234},
+        "memory": {
+            **{"live_bytes": 5 << 20, "live_blocks": 1234, "cached_bytes": 111 << 10, "cached_blocks": 99},
+            **{"free_in_slabs_bytes": 222 << 10, "slab_tail_bytes": 33 << 10, "retained_bytes": 2 << 20},
+            **{"metadata_bytes": 44 << 10, "untouched_bytes": 55 << 10, "heap_resident_bytes": 7 << 20},
+            **{"process_resident_bytes": None, "reserved_bytes": 9 << 30, "committed_bytes": 8 << 20},
+            **{"retained_limit_bytes": 3 << 20, "measured": False},
+        },
+        "metadata": {"regions_bytes": 20480, "page_map_bytes": 8192, "heaps_bytes": 12288},
+        "lanes": {"tiny": lane, "mid": {**lane, "live_bytes": 7777}},
+        "classes": [size_class, {**size_class, "bytes": 1040, "exact": True, "resident_bytes": 90112}],
+        "counters": {"refills": 100, "refilled_blocks": 6400, "purged_bytes": 1 << 20, "slabs_created": 7},
+        "batches": {"refill": [1, 2, 0, 0, 0, 0, 97, 0], "flush": [0, 0, 0, 0, 0, 0, 0, 5]},
+        "fallbacks": {"foreign_free": 3},
+        "heaps": {"active": 4, "abandoned": 1, "shared": 0},
+        "options": {"stats": "1"},
+        **changes,
+    }
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    with suppress(KeyboardInterrupt):
+        _serve(Program(**json.load(sys.stdin)))

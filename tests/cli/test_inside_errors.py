@@ -1,0 +1,150 @@
+"""What cannot be looked into is refused in one line, by every command that looks into processes."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .command import Command
+from .live_file import Program, crashed, path_of, running, sample_statistics
+
+NOBODY = 65534
+EVERY = pytest.mark.parametrize("command", ["stats", "top", "profile", "map"])
+# These need an answer of the process.
+ASKING = pytest.mark.parametrize(
+    "arguments", [("profile",), ("map", "--text"), ("profile", "--start"), ("stats", "--measure")]
+)
+
+
+@pytest.fixture
+def sleeper() -> Iterator[int]:
+    """A process that does not run on HAKMEM."""
+    process = subprocess.Popen(["sleep", "60"])
+    yield process.pid
+    process.kill()
+    process.wait()
+
+
+@EVERY
+def test_no_such_process(hakmem: Command, command: str) -> None:
+    process = subprocess.Popen(["true"])
+    process.wait()
+    outcome = hakmem(command, str(process.pid))
+    assert outcome.status == 1
+    assert f"there is no process {process.pid}" in outcome.error_line()
+
+
+@EVERY
+def test_a_process_that_nobody_has_waited_for(hakmem: Command, command: str) -> None:
+    process = subprocess.Popen(["true"], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.read() == b""
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    outcome = hakmem(command, str(process.pid))
+    process.wait()
+    assert outcome.status == 1
+    assert f"there is no process {process.pid}" in outcome.error_line()
+
+
+@EVERY
+def test_a_process_without_hakmem(hakmem: Command, command: str, sleeper: int) -> None:
+    outcome = hakmem(command, str(sleeper))
+    assert outcome.status == 1
+    assert f"process {sleeper} (sleep) does not run on HAKMEM" in outcome.error_line()
+    assert "hakmem run" in outcome.error_line()
+
+
+@EVERY
+def test_another_users_process(hakmem: Command, command: str, sleeper: int) -> None:
+    """Root asks as nobody; others ask for the first process of all, which is root's."""
+    wrapper = ["setpriv", f"--reuid={NOBODY}", "--clear-groups"] if os.geteuid() == 0 else []
+    pid = sleeper if wrapper else 1
+    outside = Command([*wrapper, sys.executable, "-m", "hakmem"], outsiders_environment(hakmem))
+    outcome = outside(command, str(pid))
+    assert outcome.status == 1
+    assert "belongs to user root: only that user and root may look inside" in outcome.error_line()
+
+
+def outsiders_environment(hakmem: Command) -> dict[str, str]:
+    return {**hakmem.environment, "HOME": "/", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+@EVERY
+def test_a_process_that_has_published_nothing_yet(hakmem: Command, command: str) -> None:
+    with running(Program(published=False, idle=True)) as process:
+        outcome = hakmem(
+            command, str(process.pid), *(("--wait", "0") if command in ("profile", "map") else ())
+        )
+    assert outcome.status == 1
+    assert str(process.pid) in outcome.error_line()
+    assert "when it allocates" in outcome.error_line() or "when it next allocates" in outcome.error_line()
+
+
+def test_a_process_that_runs_on_hakmem_with_no_figures(hakmem: Command, library: Path) -> None:
+    environment = {**hakmem.environment, "LD_PRELOAD": str(library), "HAKMEM_LIVE": "0"}
+    process = subprocess.Popen(["sleep", "60"], env=environment)
+    try:
+        while str(library) not in Path(f"/proc/{process.pid}/maps").read_text():
+            assert process.poll() is None
+        outcome = hakmem("stats", str(process.pid))
+    finally:
+        process.kill()
+        process.wait()
+    assert outcome.status == 1
+    assert "HAKMEM_LIVE is off" in outcome.error_line()
+
+
+@pytest.mark.parametrize("command", ["profile", "map"])
+def test_a_process_that_has_ended_answers_no_more(hakmem: Command, command: str) -> None:
+    with crashed(Program(sample_statistics())) as pid:
+        outcome = hakmem(command, str(pid))
+    assert outcome.status == 1
+    assert f"process {pid} has ended; 'hakmem stats {pid}' shows the last figures" in outcome.error_line()
+
+
+@ASKING
+def test_an_idle_process(hakmem: Command, arguments: tuple[str, ...]) -> None:
+    with running(Program(sample_statistics(), idle=True)) as process:
+        outcome = hakmem(arguments[0], str(process.pid), *arguments[1:], "--wait", "0.1")
+        left = list(path_of(process.pid).parent.glob(f"{path_of(process.pid).name}.*"))
+    assert outcome.status == 1
+    assert outcome.error_line().startswith(f"hakmem: process {process.pid} (python")
+    assert "no answer within 0.1 s: an idle process answers when it next allocates" in outcome.error_line()
+    assert left == []
+
+
+def test_what_nobody_waits_for_any_more_does_not_happen(hakmem: Command, tmp_path: Path) -> None:
+    with running(Program(sample_statistics(), idle=True)) as process:
+        hakmem("profile", str(process.pid), "--start", "--wait", "0")
+        kind = path_of(process.pid).read_bytes()[68]
+    assert kind == 7  # publish now
+
+
+@ASKING
+def test_a_process_that_ends_meanwhile(hakmem: Command, arguments: tuple[str, ...]) -> None:
+    with running(Program(sample_statistics(), idle=True, lifetime_seconds=1)) as process:
+        outcome = hakmem(arguments[0], str(process.pid), *arguments[1:], "--wait", "60")
+    assert outcome.status == 1
+    assert "the process ended before it answered" in outcome.error_line()
+
+
+@pytest.mark.parametrize(
+    ("code", "said"), [(28, "no room for its answer"), (12, "no memory"), (13, "denied")]
+)
+def test_a_refusal_of_the_library(hakmem: Command, code: int, said: str) -> None:
+    with running(Program(sample_statistics(), errors={1: code})) as process:
+        outcome = hakmem("profile", str(process.pid))
+    assert outcome.status == 1
+    assert "cannot do that" in outcome.error_line()
+    assert said in outcome.error_line()
+
+
+def test_an_answer_that_another_put_in_its_place(hakmem: Command) -> None:
+    """The library says that it is done, but there is no file."""
+    with running(Program(sample_statistics())) as process:
+        outcome = hakmem("profile", str(process.pid))
+    assert outcome.status == 1
+    assert "left no file" in outcome.error_line()

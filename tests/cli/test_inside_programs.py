@@ -1,0 +1,249 @@
+"""The commands that look inside, on real programs: what was planted is found, with the right weight."""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from .command import Command
+from .conftest import Compile
+from .test_flame import boxes
+
+LEAK_BYTES = 64 << 20
+BURST_BLOCKS = 200_000
+# Does what it is told line by line, and allocates a little meanwhile, as a program does that is not idle.
+SOURCE = """
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BURST 200000
+static void *kept[BURST];
+
+__attribute__((noinline)) void *planted_leak(void) {
+    void *block = malloc(1000);
+    memset(block, 1, 1000);
+    return block;
+}
+
+__attribute__((noinline)) void *planted_keeper(void) { return malloc(200); }
+__attribute__((noinline)) void *innocent(void) { return malloc(200); }
+
+static void leak(void) {
+    for (int i = 0; i < 67109; i++) {
+        kept[i % BURST] = planted_leak();
+    }
+}
+
+static void fragment(void) {
+    for (int i = 0; i < BURST; i++) {
+        kept[i] = i % 64 == 0 ? planted_keeper() : innocent();
+    }
+    for (int i = 0; i < BURST; i++) {
+        if (i % 64 != 0) {
+            free(kept[i]);
+        }
+    }
+}
+
+static void work(void) {
+    static void *blocks[4000];
+    for (int i = 0; i < 4000; i++) {
+        blocks[i] = malloc((size_t)(i % 50 + 1) * 64);
+    }
+    for (int i = 0; i < 4000; i++) {
+        free(blocks[i]);
+    }
+}
+
+int main(void) {
+    struct pollfd input = {.fd = 0, .events = POLLIN};
+    char line[80];
+    setvbuf(stdin, NULL, _IONBF, 0);
+    for (;;) {
+        if (poll(&input, 1, 5) == 0) {
+            work();
+        } else if (fgets(line, sizeof line, stdin) == NULL) {
+            return 0;
+        } else {
+            if (strcmp(line, "leak\\n") == 0) {
+                leak();
+            } else if (strcmp(line, "fragment\\n") == 0) {
+                fragment();
+            } else if (strcmp(line, "crash\\n") == 0) {
+                work();
+                abort();
+            }
+            puts("done");
+            fflush(stdout);
+        }
+    }
+}
+"""
+
+Told = Callable[[str], None]
+
+
+@pytest.fixture
+def inside(hakmem: Command) -> Command:
+    """With the library that HAKMEM_LIBRARY names, if it does, as for the tests of programs."""
+    named = {name: value for name, value in os.environ.items() if name == "HAKMEM_LIBRARY"}
+    return Command(hakmem.arguments, {**hakmem.environment, **named})
+
+
+@pytest.fixture
+def program(compiled: Compile) -> Path:
+    return compiled(SOURCE, "-fno-omit-frame-pointer", "-g", name="planted")
+
+
+@contextmanager
+def started(inside: Command, program: Path, **variables: str) -> Iterator[tuple[str, Told]]:
+    """Its process id, and how to tell it what to do."""
+    with subprocess.Popen(
+        [*inside.arguments, "run", program],
+        env={**inside.environment, **variables},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+
+        def tell(line: str) -> None:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(f"{line}\n")
+            process.stdin.flush()
+            process.stdout.readline()
+
+        tell("hello")
+        yield str(process.pid), tell
+        if process.poll() is None:
+            assert process.stdin is not None
+            process.stdin.close()
+            process.stdin = None
+
+
+def figures(inside: Command, pid: str) -> dict[str, dict[str, int]]:
+    outcome = inside("stats", pid, "--json", "--measure")
+    assert outcome.status == 0, outcome.stderr
+    document: dict[str, dict[str, int]] = json.loads(outcome.stdout)
+    return document
+
+
+def test_statistics_see_what_is_allocated(inside: Command, program: Path) -> None:
+    with started(inside, program) as (pid, tell):
+        before = figures(inside, pid)["memory"]["live_bytes"]
+        tell("leak")
+        after = figures(inside, pid)["memory"]["live_bytes"]
+        assert LEAK_BYTES <= after - before < LEAK_BYTES * 1.1
+        table = inside("stats", pid)
+        assert (table.status, table.stderr) == (0, "")
+        assert re.search(r"^ ?live +\d+\.\d MiB", table.stdout, re.MULTILINE)
+        assert "hakmem_live_bytes{" in inside("stats", pid, "--prometheus").stdout
+
+
+def test_statistics_of_a_crash(inside: Command, program: Path) -> None:
+    with started(inside, program) as (pid, tell):
+        tell("leak")
+        tell("crash")
+    try:
+        outcome = inside("stats", pid)
+        assert outcome.status == 0, outcome.stderr
+        assert "it has ended, and left these figures behind" in outcome.stdout
+    finally:
+        for file in Path("/dev/shm").glob(f"hakmem-*-{pid}"):
+            file.unlink()
+
+
+def test_an_orderly_end_leaves_nothing_behind(inside: Command, program: Path) -> None:
+    with started(inside, program) as (pid, tell):
+        tell("leak")
+        assert list(Path("/dev/shm").glob(f"hakmem-*-{pid}"))
+    assert not list(Path("/dev/shm").glob(f"hakmem-*-{pid}"))
+
+
+def test_a_profile_names_the_leak_with_its_weight(inside: Command, program: Path, tmp_path: Path) -> None:
+    """Of 1000 samples, so that its error is about 3 %."""
+    file = tmp_path / "leak.heap"
+    with started(inside, program, HAKMEM_PROF="1", HAKMEM_PROF_INTERVAL="64K", HAKMEM_PROF_AT_EXIT="0") as (
+        pid,
+        tell,
+    ):
+        tell("leak")
+        outcome = inside("profile", pid, "-o", file, "--top", "1")
+        assert outcome.status == 0, outcome.stderr
+        heaviest, function = (line.split() for line in outcome.stdout.splitlines()[:2])
+        assert function == ["planted_leak", "(planted)"]
+        assert heaviest[1] == "MiB"
+        assert float(heaviest[0]) == pytest.approx(64, rel=0.2)
+    assert inside("flame", file).status == 0
+    found = boxes(tmp_path / "leak.heap.svg")
+    assert found["planted_leak"].width > 0.9
+    assert {"main", "leak"} <= found.keys()
+
+
+def test_sampling_starts_and_stops_in_a_running_process(
+    inside: Command, program: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "leak.heap"
+    with started(inside, program) as (pid, tell):
+        assert "has sampled nothing" in inside("profile", pid, "-o", file).error_line()
+        assert inside("profile", pid, "--start", "--interval", "64K").status == 0
+        tell("leak")
+        assert inside("profile", pid, "--stop").status == 0
+        outcome = inside("profile", pid, "-o", file, "--top", "1")
+        assert outcome.status == 0, outcome.stderr
+        assert "planted_leak (planted)" in outcome.stdout
+
+
+def test_fragmentation_names_who_keeps_the_slabs(inside: Command, program: Path) -> None:
+    with started(inside, program, HAKMEM_PROF="1", HAKMEM_PROF_INTERVAL="4K", HAKMEM_PROF_AT_EXIT="0") as (
+        pid,
+        tell,
+    ):
+        tell("fragment")
+        outcome = inside("profile", pid, "--kind", "fragmentation", "--top", "1")
+        assert outcome.status == 0, outcome.stderr
+        total, heaviest, function = outcome.stdout.splitlines()[:3]
+        assert function.split() == ["planted_keeper", "(planted)"]
+        # All of the burst but the blocks that were kept.
+        freed = BURST_BLOCKS * 208 * 63 / 64 / (1 << 20)
+        assert total.split()[1] == "MiB"
+        assert float(total.split()[0]) == pytest.approx(freed, rel=0.3)
+        assert float(heaviest.split()[2].rstrip("%")) > 90
+        text = inside("map", pid, "--text")
+        assert text.status == 0, text.stderr
+        assert int(re.search(r"(\d+) under a quarter", text.stdout)[1]) > 500  # type: ignore[index]
+
+
+def test_a_leak_report_with_names(inside: Command, program: Path) -> None:
+    with subprocess.Popen(
+        [*inside.arguments, "run", program],
+        env={**inside.environment, "HAKMEM_PROF_LEAKS": "1", "HAKMEM_PROF_INTERVAL": "64K"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        _, report = process.communicate("leak\n")
+    assert re.search(r"^hakmem: in use and sampled", report, re.MULTILINE)
+    named = inside("symbols", stdin=report).stdout
+    assert re.search(r"^1\. about 6\d\.\d MiB in [^\n]*\n[^\n]+  planted_leak$", named, re.MULTILINE)
+
+
+def test_top_watches_a_command_to_its_end(inside: Command, program: Path) -> None:
+    command = ["sh", "-c", f'(echo leak; sleep 1) | exec "{program}"']
+    with started(inside, program) as (pid, tell):
+        tell("leak")
+        picture = inside("top", pid, "--once", "--interval", "0.3")
+        assert picture.status == 0, picture.stderr
+        assert "1,040 B" in picture.stdout or "1,000 B" in picture.stdout or "1,024 B" in picture.stdout
+        assert re.search(r"refills +[\d,.]+/s", picture.stdout)
+    outcome = inside("top", "--interval", "0.2", "--", *command)
+    assert outcome.status == 0, outcome.stderr
+    assert "ended with exit status 0" in outcome.stdout

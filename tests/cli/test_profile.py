@@ -1,0 +1,195 @@
+"""`hakmem profile` and `hakmem symbols`: who holds memory, as sampled."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .command import Command
+from .conftest import Compile
+from .live_file import Program, running, sample_statistics
+from .test_flame import SOURCE, Binary, examined
+
+STATISTICS = sample_statistics()
+HEAD = "heap profile: 3: 9000 [4: 10000] @ heapprofile\n"
+END = "\nMAPPED_LIBRARIES:\n"
+
+
+@pytest.fixture
+def binary(compiled: Compile) -> Binary:
+    return examined(compiled(SOURCE, "-Wl,-z,noseparate-code"))
+
+
+def heap(binary: Binary) -> str:
+    inner, outer, main = map(binary.inside, ("inner", "outer", "main"))
+    return (
+        f"{HEAD}1: 1000 [1: 1000] @ {outer} {main}\n2: 8000 [3: 9000] @ {inner} {outer} {main}\n"
+        f"{END}{binary.mappings()}"
+    )
+
+
+def requests(log: Path) -> list[str]:
+    return log.read_text().splitlines()
+
+
+def test_writes_what_the_library_gives(hakmem: Command, binary: Binary, tmp_path: Path) -> None:
+    file = tmp_path / "out.heap"
+    with running(Program(STATISTICS, {1: heap(binary)})) as process:
+        outcome = hakmem("profile", str(process.pid), "-o", file)
+        assert not list(Path("/dev/shm").glob(f"hakmem-*-{process.pid}.*"))
+    assert (outcome.status, outcome.stderr) == (0, "")
+    assert file.read_text() == heap(binary)
+    assert outcome.stdout == (
+        f"{file}: 8.8 KiB live of 9.8 KiB allocated while it sampled, in 2 call stacks; "
+        f"'hakmem flame {file}' draws it\n"
+    )
+
+
+def test_standard_output_gets_the_profile_alone(hakmem: Command, binary: Binary) -> None:
+    with running(Program(STATISTICS, {1: heap(binary)})) as process:
+        outcome = hakmem("profile", str(process.pid), "-o", "-")
+    assert outcome.stdout == heap(binary)
+
+
+def test_default_name_is_of_the_process(hakmem: Command, binary: Binary, tmp_path: Path) -> None:
+    with running(Program(STATISTICS, {1: heap(binary)})) as process:
+        done = subprocess.run(
+            [*hakmem.arguments, "profile", str(process.pid)], cwd=tmp_path, env=hakmem.environment, check=True
+        )
+    assert done.returncode == 0
+    assert (tmp_path / f"hakmem.{process.pid}.heap").read_text() == heap(binary)
+
+
+def test_top_names_the_heaviest_stacks(hakmem: Command, binary: Binary, tmp_path: Path) -> None:
+    with running(Program(STATISTICS, {1: heap(binary)})) as process:
+        outcome = hakmem("profile", str(process.pid), "-o", tmp_path / "heap", "--top", "1")
+    lines = [line.strip() for line in outcome.stdout.splitlines()]
+    assert lines[:5] == [
+        "7.8 KiB   88.9%  2 blocks",
+        "inner (program)",
+        "outer (program)",
+        "main (program)",
+        "1000 B   11.1%  in 1 more stacks",
+    ]
+
+
+def test_seconds_start_and_stop_sampling_around_it(hakmem: Command, binary: Binary, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with running(Program(STATISTICS, {1: heap(binary)}, log=str(log))) as process:
+        arguments = ("--seconds", "0.1", "--interval", "64K", "-o", tmp_path / "heap")
+        assert hakmem("profile", str(process.pid), *arguments).status == 0
+    assert requests(log) == ["5 65536", "6 0", "1 0"]
+
+
+def test_seconds_leave_a_process_sampling_that_did_from_its_start(
+    hakmem: Command, binary: Binary, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    statistics = sample_statistics(options={"prof": "1"})
+    with running(Program(statistics, {1: heap(binary)}, log=str(log))) as process:
+        assert hakmem("profile", str(process.pid), "--seconds", "0", "-o", tmp_path / "heap").status == 0
+    assert requests(log) == ["5 0", "1 0"]
+
+
+def test_start_and_stop(hakmem: Command, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with running(Program(STATISTICS, log=str(log))) as process:
+        started = hakmem("profile", str(process.pid), "--start", "--interval", "1M")
+        stopped = hakmem("profile", str(process.pid), "--stop")
+    assert (started.status, stopped.status) == (0, 0)
+    assert "samples, once in 1.0 MiB" in started.stdout
+    assert "samples no more" in stopped.stdout
+    assert requests(log) == [f"5 {1 << 20}", "6 0"]
+
+
+def test_fragmentation_is_ranked_with_names(hakmem: Command, binary: Binary, tmp_path: Path) -> None:
+    inner, outer = map(binary.inside, ("inner", "outer"))
+    document = {
+        "total_pinned_bytes": 4 << 20,
+        "sites": [
+            {"pinned_bytes": 1 << 20, "live_bytes": 10, "live_blocks": 1, "frames": [outer]},
+            {"pinned_bytes": 3 << 20, "live_bytes": 4096, "live_blocks": 64, "frames": [inner, outer]},
+        ],
+        "mappings": binary.mappings().splitlines(),
+    }
+    file = tmp_path / "out.json"
+    with running(Program(STATISTICS, {2: json.dumps(document)})) as process:
+        outcome = hakmem("profile", str(process.pid), "--kind", "fragmentation", "-o", file)
+    lines = [line.strip() for line in outcome.stdout.splitlines()]
+    assert lines[0].startswith("4.0 MiB kept from being returned")
+    assert lines[1:4] == [
+        "3.0 MiB   75.0%  pinned by 4.0 KiB in 64 blocks",
+        "inner (program)",
+        "outer (program)",
+    ]
+    assert json.loads(file.read_text()) == document
+
+
+def test_call_sites(hakmem: Command) -> None:
+    site = {"site": "0x10", "place": "cache.c:12", "live_bytes": 2048, "live_blocks": 3, "peak_bytes": 4096}
+    site |= {"blocks_per_second": 7, "mean_lifetime_ms": 1500}
+    with running(Program(STATISTICS, {4: json.dumps({"schema": 1, "sites": [site]})})) as process:
+        outcome = hakmem("profile", str(process.pid), "--kind", "sites")
+    assert [line.strip() for line in outcome.stdout.splitlines()] == [
+        "2.0 KiB in 3 blocks  cache.c:12",
+        "peak 4.0 KiB, 7.0 blocks/s, each living 1.5 s on average",
+    ]
+
+
+def test_nothing_sampled_or_no_sites(hakmem: Command, tmp_path: Path) -> None:
+    answers = {1: f"{HEAD}{END}", 2: '{"sites": []}', 4: '{"sites": []}'}
+    with running(Program(STATISTICS, answers)) as process:
+        outcome = hakmem("profile", str(process.pid), "-o", tmp_path / "heap")
+        assert outcome.status == 1
+        assert "has sampled nothing" in outcome.error_line()
+        assert "--seconds" in outcome.error_line()
+        assert not (tmp_path / "heap").exists()
+        assert "none sampled" in hakmem("profile", str(process.pid), "--kind", "fragmentation").stdout
+        assert "hak_alloc_at" in hakmem("profile", str(process.pid), "--kind", "sites").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--start", "--seconds", "1"], "--start only switches sampling"),
+        (["--stop", "--top", "1"], "--stop only switches sampling"),
+        (["--interval", "64K"], "--interval goes with --start or --seconds"),
+        (["--start", "--interval", "much"], "'much' is not a size"),
+        (["--start", "--interval", "0"], "'0' is not a size"),
+        (["-o", "/no/such/folder/heap"], "cannot write '/no/such/folder/heap'"),
+    ],
+)
+def test_arguments_that_make_no_sense(
+    hakmem: Command, binary: Binary, arguments: list[str], said: str
+) -> None:
+    with running(Program(STATISTICS, {1: heap(binary)})) as process:
+        outcome = hakmem("profile", str(process.pid), *arguments)
+    assert outcome.status == 1
+    assert said in outcome.error_line()
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer"), [("heap", "no profile"), ("fragmentation", "{"), ("sites", "[]")]
+)
+def test_an_answer_that_is_no_profile(hakmem: Command, kind: str, answer: str, tmp_path: Path) -> None:
+    with running(Program(STATISTICS, {1: answer, 2: answer, 4: answer})) as process:
+        outcome = hakmem("profile", str(process.pid), "--kind", kind, "-o", tmp_path / "out")
+    assert outcome.status == 1
+    assert "answer of the process" in outcome.error_line()
+
+
+def test_symbols_name_the_functions_of_a_leak_report(hakmem: Command, binary: Binary) -> None:
+    line = f"    0x7f12345  {binary.path}+{binary.addresses['inner'] + 3:#x}"
+    text = (
+        f"hakmem: in use and sampled: 1 KiB\n\n1. about 1 KiB\n{line}\n    0x1  /no/such/file+0x12\n    0x2\n"
+    )
+    outcome = hakmem("symbols", stdin=text)
+    assert outcome.status == 0
+    assert outcome.stdout == text.replace(line, f"{line}  inner")
+
+
+def test_symbols_of_a_file_that_is_not_there(hakmem: Command, tmp_path: Path) -> None:
+    outcome = hakmem("symbols", tmp_path / "none")
+    assert outcome.status != 0
+    assert str(tmp_path / "none") in outcome.stderr

@@ -1,0 +1,252 @@
+"""`hakmem stats`: the figures of a process, once or again and again, for people and for programs."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from .command import Command
+from .live_file import Program, crashed, path_of, running, sample_statistics
+
+STATISTICS = sample_statistics()
+
+
+@pytest.fixture
+def pid() -> Iterator[int]:
+    with running(Program(STATISTICS)) as process:
+        yield process.pid
+
+
+def metrics(text: str) -> dict[str, Metric]:
+    families = list(text_string_to_metric_families(text))
+    found = {family.name: family for family in families}
+    assert len(found) == len(families), "a family was given in two pieces"
+    return found
+
+
+def value(family: Metric, **labels: str) -> float:
+    (sample,) = (sample for sample in family.samples if labels.items() <= sample.labels.items())
+    return float(sample.value)
+
+
+def test_table_shows_where_the_memory_is(hakmem: Command, pid: int) -> None:
+    outcome = hakmem("stats", str(pid))
+    assert (outcome.status, outcome.stderr) == (0, "")
+    assert outcome.stdout.startswith(f"fake ({pid}), HAKMEM 0.1.0, up 1 min 21 s; figures of ")
+    for name, shown in (
+        ("live", "5.0 MiB"),
+        ("cached", "111.0 KiB"),
+        ("free in slabs", "222.0 KiB"),
+        ("slab tails", "33.0 KiB"),
+        ("retained", "2.0 MiB"),
+        ("metadata", "44.0 KiB"),
+        ("untouched", "-55.0 KiB"),
+        ("= resident", "7.0 MiB"),
+    ):
+        assert shown in next(line for line in outcome.stdout.splitlines() if line.strip().startswith(name))
+    assert "fall-backs: 3 foreign_free" in outcome.stdout
+    assert "heaps: 4 active, 1 abandoned, 0 shared" in outcome.stdout
+    assert "options set: stats=1" in outcome.stdout
+
+
+def test_table_shows_size_classes_by_what_they_cost(hakmem: Command, pid: int) -> None:
+    lines = hakmem("stats", str(pid)).stdout.splitlines()
+    small = next(index for index, line in enumerate(lines) if line.strip().startswith("64 B"))
+    large = next(index for index, line in enumerate(lines) if line.strip().startswith("1,040 B exact"))
+    assert small < large
+    assert "66.7%" in lines[small]  # 2048 of 2048 + 17 + 1007
+
+
+def test_json_is_what_the_library_published(hakmem: Command, pid: int) -> None:
+    outcome = hakmem("stats", str(pid), "--json")
+    assert outcome.status == 0
+    assert json.loads(outcome.stdout) == {**STATISTICS, "pid": pid}
+
+
+def test_prometheus_has_every_figure(hakmem: Command, pid: int) -> None:
+    outcome = hakmem("stats", str(pid), "--prometheus")
+    assert outcome.status == 0, outcome.stderr
+    found = metrics(outcome.stdout)
+    common = {"pid": str(pid), "program": "fake"}
+    assert value(found["hakmem_live_bytes"], **common) == 5 << 20
+    assert value(found["hakmem_uptime_seconds"], **common) == 81.234
+    assert value(found["hakmem_lane_live_bytes"], lane="mid", **common) == 7777
+    assert value(found["hakmem_class_live_blocks"], size_class="64", **common) == 2048
+    assert value(found["hakmem_heaps"], state="active", **common) == 4
+    assert value(found["hakmem_metadata_part_bytes"], part="page_map", **common) == 8192
+    assert value(found["hakmem_fallbacks"], reason="foreign_free", **common) == 3
+    assert value(found["hakmem_purged_bytes"], **common) == 1 << 20
+    for name, figure in STATISTICS["memory"].items():
+        if figure is not None and name != "measured":
+            assert value(found[f"hakmem_{name}"], **common) == figure
+
+
+def test_prometheus_gives_the_kernels_figure_where_the_library_has_none(hakmem: Command, pid: int) -> None:
+    found = metrics(hakmem("stats", str(pid), "--prometheus").stdout)
+    assert value(found["hakmem_process_resident_bytes"]) > 1 << 20
+
+
+def test_prometheus_counters_are_there_from_zero_and_named_as_such(hakmem: Command, pid: int) -> None:
+    text = hakmem("stats", str(pid), "--prometheus").stdout
+    assert f'hakmem_remote_flushes_total{{pid="{pid}",program="fake"}} 0.0\n' in text
+    assert "# TYPE hakmem_refills_total counter\n" in text
+    assert "# HELP hakmem_refills_total Magazines that ran empty and were filled\n" in text
+    for family in metrics(text).values():
+        assert family.documentation
+        assert family.name.startswith("hakmem_")
+        assert family.type in ("gauge", "counter", "histogram")
+
+
+def test_prometheus_batches_are_a_histogram(hakmem: Command, pid: int) -> None:
+    samples = metrics(hakmem("stats", str(pid), "--prometheus").stdout)["hakmem_refill_batch_blocks"].samples
+    buckets = {sample.labels["le"]: sample.value for sample in samples if sample.name.endswith("_bucket")}
+    assert (buckets["1.0"], buckets["3.0"], buckets["63.0"], buckets["127.0"]) == (1, 3, 3, 100)
+    assert buckets["+Inf"] == 100
+    (total,) = (sample.value for sample in samples if sample.name.endswith("_sum"))
+    assert total == 6400
+
+
+def test_prometheus_escapes_a_programs_name(hakmem: Command) -> None:
+    name = 'a "quoted\\ name\nof two lines'
+    with running(Program(sample_statistics(program=name))) as process:
+        text = hakmem("stats", str(process.pid), "--prometheus").stdout
+    assert 'program="a \\"quoted\\\\ name\\nof two lines"' in text
+    assert value(metrics(text)["hakmem_live_bytes"], program=name) == 5 << 20
+
+
+def test_output_replaces_the_file_as_a_whole(hakmem: Command, pid: int, tmp_path: Path) -> None:
+    file = tmp_path / "hakmem.prom"
+    file.write_text("before")
+    before = file.stat().st_ino
+    file.chmod(0o640)
+    outcome = hakmem("stats", str(pid), "--prometheus", "--output", file)
+    assert (outcome.status, outcome.stdout) == (0, "")
+    assert metrics(file.read_text())
+    assert file.stat().st_ino != before
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    assert [path.name for path in tmp_path.iterdir()] == ["hakmem.prom"]
+
+
+def test_a_new_output_may_be_read_by_who_the_umask_lets(hakmem: Command, pid: int, tmp_path: Path) -> None:
+    file = tmp_path / "hakmem.prom"
+    hakmem("stats", str(pid), "--prometheus", "--output", file)
+    mask = os.umask(0)
+    os.umask(mask)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o666 & ~mask
+
+
+def test_output_through_a_link_and_into_a_device(hakmem: Command, pid: int, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "file")
+    assert hakmem("stats", str(pid), "--json", "-o", link).status == 0
+    assert link.is_symlink()
+    assert json.loads((tmp_path / "file").read_text())["pid"] == pid
+    assert hakmem("stats", str(pid), "--json", "-o", "/dev/null").status == 0
+    assert Path("/dev/null").is_char_device()
+
+
+def test_output_into_a_folder_that_is_not_there(hakmem: Command, pid: int, tmp_path: Path) -> None:
+    outcome = hakmem("stats", str(pid), "-o", tmp_path / "no" / "file")
+    assert outcome.status == 1
+    assert "cannot write" in outcome.error_line()
+
+
+def test_watch_goes_on_until_the_process_ends(hakmem: Command) -> None:
+    with running(Program(STATISTICS, lifetime_seconds=1.0, tidy=True)) as process:
+        outcome = hakmem("stats", str(process.pid), "--json", "--watch", "0.1")
+    assert outcome.status == 0
+    documents = [json.loads(line) for line in outcome.stdout.splitlines()]
+    assert len(documents) > 2
+    assert outcome.error_line().endswith("has ended")
+
+
+def test_measure_asks_the_process_first(hakmem: Command, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with running(Program(STATISTICS, log=str(log))) as process:
+        assert hakmem("stats", str(process.pid), "--measure").status == 0
+    assert log.read_text() == "7 0\n"
+
+
+def test_a_crashed_process_is_told_of_as_such(hakmem: Command) -> None:
+    with crashed(Program(STATISTICS)) as pid:
+        outcome = hakmem("stats", str(pid))
+        assert (outcome.status, outcome.stderr) == (0, "")
+        assert f"fake ({pid})" in outcome.stdout
+        assert "it has ended, and left these figures behind" in outcome.stdout
+        outcome = hakmem("stats", str(pid), "--prometheus")
+        assert outcome.status == 0
+        assert "has ended; these are its last figures" in outcome.error_line()
+        assert "hakmem_process_resident_bytes" not in metrics(outcome.stdout)
+
+
+def test_a_process_in_a_container(hakmem: Command, tmp_path: Path) -> None:
+    """Which knows itself by another number, and has a /dev/shm of its own."""
+    script = tmp_path / "enter"
+    script.write_text('#!/bin/sh\nmount -t tmpfs tmpfs /dev/shm && exec "$@"\n')
+    script.chmod(0o755)
+    wrapper = ("unshare", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+    with running(Program(STATISTICS), (*wrapper, str(script))) as process:
+        (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        outcome = hakmem("stats", child, "--json", "--measure")
+        assert outcome.status == 0, outcome.stderr
+        assert json.loads(outcome.stdout)["pid"] != int(child)
+        found = metrics(hakmem("stats", child, "--prometheus").stdout)
+        assert value(found["hakmem_live_bytes"], pid=child) == 5 << 20
+
+
+def test_a_reused_process_number_is_refused(hakmem: Command) -> None:
+    with running(Program(STATISTICS, start_ticks=1)) as process:
+        outcome = hakmem("stats", str(process.pid))
+    assert outcome.status == 1
+    assert "is not the one that left" in outcome.error_line()
+
+
+def test_a_process_that_became_another_program_is_refused(hakmem: Command, tmp_path: Path) -> None:
+    source = f"""
+import os, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+import live_file
+live_file._serve(live_file.Program(lifetime_seconds=0))
+os.execv({sys.executable!r}, ["python", "-c", "import time; print('became', flush=True); time.sleep(60)"])
+"""
+    process = subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        assert [process.stdout.readline() for _ in range(2)] == ["ready\n", "became\n"]
+        outcome = hakmem("stats", str(process.pid))
+    finally:
+        process.kill()
+        process.wait()
+        path_of(process.pid).unlink()
+    assert outcome.status == 1
+    assert "has become another program" in outcome.error_line()
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "x", "12345678901", "1.5"])
+def test_what_is_no_process_number(hakmem: Command, number: str) -> None:
+    outcome = hakmem("stats", "--", number)
+    assert outcome.status == 1
+    assert f"'{number}' is not a process number" in outcome.error_line()
+
+
+def test_a_damaged_file(hakmem: Command) -> None:
+    for program, said in (
+        (Program(magic="SOMETHIN"), "it does not begin as one"),
+        (Program(text="{"), "its text is not JSON"),
+        (Program(text="[]"), "its text is not a JSON object"),
+        (Program(sample_statistics(schema=99)), "publishes schema 99"),
+    ):
+        with running(program) as process:
+            outcome = hakmem("stats", str(process.pid))
+        assert outcome.status == 1
+        assert said in outcome.error_line()
+    with running(Program(STATISTICS)) as process:
+        os.truncate(path_of(process.pid), 4096)
+        assert "it is cut off" in hakmem("stats", str(process.pid)).error_line()

@@ -1,0 +1,180 @@
+"""`hakmem top`: a process or a command, watched until it ends."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from . import live_file
+from .command import Command
+from .live_file import Program, path_of, running, sample_statistics
+from .terminal import Terminal
+
+STATISTICS = sample_statistics()
+PROFILE = (
+    "heap profile: 1: 8000 [1: 8000] @ heapprofile\n1: 8000 [1: 8000] @ 0x10 0x20\n\nMAPPED_LIBRARIES:\n"
+)
+
+
+def test_plain_pictures_follow_each_other_to_the_end(hakmem: Command) -> None:
+    with running(Program(STATISTICS, lifetime_seconds=1.5, tidy=True)) as process:
+        outcome = hakmem("top", str(process.pid), "--interval", "0.2")
+    assert (outcome.status, outcome.stderr) == (0, "")
+    assert outcome.stdout.count(f"fake ({process.pid}), HAKMEM 0.1.0") > 3
+    assert outcome.stdout.splitlines()[-1].endswith("has ended")
+    assert "\x1b" not in outcome.stdout
+
+
+def test_a_picture_shows_curves_classes_and_fallbacks(hakmem: Command) -> None:
+    with running(Program(STATISTICS)) as process:
+        lines = hakmem("top", str(process.pid), "--once", "--interval", "0.1").stdout.splitlines()
+    shown = {line.split()[0]: line for line in lines if line.strip()}
+    assert "5.0 MiB ██ of at most 5.0 MiB" in shown["live"]
+    assert "2.0 MiB ██" in shown["retained"]
+    assert "resident" in shown
+    assert lines.index(shown["64"]) < lines.index(shown["1,040"])
+    assert "3 foreign_free" in shown["fall-backs:"]
+
+
+def test_once_is_one_picture(hakmem: Command) -> None:
+    with running(Program(STATISTICS)) as process:
+        outcome = hakmem("top", "--once", "--interval", "0.1", str(process.pid))
+    assert outcome.status == 0
+    assert outcome.stdout.count("HAKMEM 0.1.0") == 1
+
+
+def test_a_process_that_publishes_nothing_new_is_idle(hakmem: Command) -> None:
+    with running(Program(STATISTICS, idle=True)) as process:
+        outcome = hakmem("top", "--once", "--interval", "0.1", str(process.pid))
+    assert "a second: nothing" in outcome.stdout
+
+
+def test_call_sites_of_a_process_that_is_sampled(hakmem: Command) -> None:
+    with running(Program(STATISTICS, {1: PROFILE})) as process:
+        outcome = hakmem("top", "--once", "--interval", "0.1", str(process.pid))
+    assert "live bytes by call site, sampled" in outcome.stdout
+    assert "7.8 KiB          1 blocks  0xf ← 0x1f" in outcome.stdout
+
+
+def test_a_crash_is_told_from_an_end(hakmem: Command) -> None:
+    with running(Program(STATISTICS, lifetime_seconds=0.8)) as process:
+        outcome = hakmem("top", str(process.pid), "--interval", "0.1")
+    assert outcome.status == 0
+    assert "has ended without tidying up" in outcome.stdout
+    assert f"'hakmem stats {process.pid}'" in outcome.stdout
+
+
+def test_in_a_terminal_each_picture_takes_the_place_of_the_last(hakmem: Command) -> None:
+    with running(Program(STATISTICS, lifetime_seconds=2, tidy=True)) as process:
+        terminal = Terminal(
+            [*hakmem.arguments, "top", str(process.pid), "--interval", "0.2"], hakmem.environment
+        )
+        drawn = terminal.finish()
+    assert drawn.status == 0
+    assert "███ of at most 5.0 MiB" in drawn.text
+    assert drawn.text.rstrip().endswith("has ended")
+
+
+def test_interrupting_it_ends_it_and_not_the_process(hakmem: Command) -> None:
+    with running(Program(STATISTICS)) as process:
+        terminal = Terminal(
+            [*hakmem.arguments, "top", str(process.pid), "--interval", "0.1"], hakmem.environment
+        )
+        terminal.wait_for("of at most")
+        terminal.interrupt()
+        drawn = terminal.finish()
+        assert process.poll() is None
+    assert drawn.status == 0
+    assert "Traceback" not in drawn.text
+
+
+@pytest.mark.parametrize("rows", [8, 24])
+def test_a_small_terminal(hakmem: Command, rows: int) -> None:
+    with running(Program(STATISTICS, lifetime_seconds=1, tidy=True)) as process:
+        arguments = [*hakmem.arguments, "top", str(process.pid), "--interval", "0.2"]
+        drawn = Terminal(arguments, hakmem.environment, rows=rows, columns=40).finish()
+    assert drawn.status == 0
+    assert "Traceback" not in drawn.text
+
+
+def test_a_command_runs_on_hakmem_and_gives_its_status(hakmem: Command) -> None:
+    code = "print('libhakmem.so' in open('/proc/self/maps').read(), flush=True); raise SystemExit(7)"
+    outcome = hakmem("top", "--interval", "0.1", "--", sys.executable, "-c", code)
+    assert outcome.status == 7
+    assert outcome.stdout.startswith("True\n")
+    assert "ended with exit status 7" in outcome.stdout.splitlines()[-1]
+
+
+def test_a_command_that_a_signal_kills(hakmem: Command) -> None:
+    outcome = hakmem("top", "--", "sh", "-c", "kill -9 $$")
+    assert outcome.status == 128 + signal.SIGKILL
+    assert "was killed by SIGKILL" in outcome.stdout
+
+
+def test_what_a_command_writes_stays_above_the_view(hakmem: Command) -> None:
+    command = ["sh", "-c", "for i in 1 2 3; do echo line $i; sleep 0.2; done"]
+    drawn = Terminal(
+        [*hakmem.arguments, "top", "--interval", "0.1", "--", *command], hakmem.environment
+    ).finish()
+    assert drawn.status == 0
+    for number in "123":
+        assert f"line {number}" in drawn.text
+    assert "ended with exit status 0" in drawn.text
+
+
+def test_the_largest_process_of_a_command_is_shown(hakmem: Command, tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(Program(STATISTICS, lifetime_seconds=1.5, tidy=True).__dict__))
+    command = ["sh", "-c", f'"{sys.executable}" "{live_file.__file__}" <"{config}"; exit 3']
+    outcome = hakmem("top", "--interval", "0.2", "--", *command)
+    assert outcome.status == 3
+    assert outcome.stdout.count("fake (") > 2
+
+
+def test_sigterm_is_passed_on_to_the_command(hakmem: Command) -> None:
+    status, rest = hakmem.terminated("top", "--")
+    assert status == 5
+    assert "caught\n" in rest
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said", "status"),
+    [
+        ([], "nothing to watch", 1),
+        (["--", "hak-no-such-program"], "not found in PATH", 127),
+        (["0"], "'0' is not a process number", 1),
+    ],
+)
+def test_what_cannot_be_watched(hakmem: Command, arguments: list[str], said: str, status: int) -> None:
+    outcome = hakmem("top", *arguments)
+    assert outcome.status == status
+    assert said in outcome.error_line()
+
+
+def test_a_program_that_becomes_another_is_followed(hakmem: Command) -> None:
+    """As a wrapper does: the process gets another file."""
+    with running(Program(STATISTICS)) as process:
+        watching = subprocess.Popen(
+            [*hakmem.arguments, "top", str(process.pid), "--interval", "0.1"],
+            env=hakmem.environment,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert watching.stdout is not None
+        first = watching.stdout.readline()
+        path = path_of(process.pid)
+        data = bytearray(path.read_bytes()).replace(b'"fake"', b'"anew"')
+        path.with_name(path.name + ".new").write_bytes(data)
+        path.with_name(path.name + ".new").rename(path)
+        deadline = time.monotonic() + 60
+        seen = first
+        while "anew" not in seen and time.monotonic() < deadline:
+            seen += watching.stdout.readline()
+        watching.send_signal(signal.SIGINT)
+        watching.communicate(timeout=60)
+    assert "fake (" in first
+    assert "anew (" in seen
