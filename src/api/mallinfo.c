@@ -1,5 +1,6 @@
 /* libc's ways of asking for statistics, answered from HAKMEM's. */
 #include "api/names.h"
+#include "base/bits.h"
 #include "observe/census.h"
 #include "observe/output.h"
 #include "observe/stats.h"
@@ -11,11 +12,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
-__attribute__((constructor)) static void at_load(void) {
+__attribute__((constructor)) OFTEN static void at_load(void) {
     stats_at_start(); /* the library was started by the first constructor */
 }
 
-__attribute__((destructor)) static void at_exit(void) {
+__attribute__((destructor)) OFTEN static void at_exit(void) {
     stats_at_exit();
 }
 

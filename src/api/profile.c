@@ -1,5 +1,6 @@
 /* Profiles: the entry points, and what happens at start and at exit. */
 #include "hakmem.h"
+#include "base/bits.h"
 #include "heap/sampling.h"
 #include "heap/thread.h"
 #include "profile/dump.h"
@@ -10,11 +11,11 @@
 
 #include <errno.h>
 
-__attribute__((constructor)) static void at_load(void) {
+__attribute__((constructor)) OFTEN static void at_load(void) {
     files_at_start(); /* the library was started by the first constructor */
 }
 
-__attribute__((destructor)) static void at_exit(void) {
+__attribute__((destructor)) OFTEN static void at_exit(void) {
     files_at_exit();
 }
 

@@ -64,7 +64,7 @@ uint64_t counters_begin_ms(void) {
     return atomic_load_explicit(&begin_ms, memory_order_relaxed);
 }
 
-void counters_begin_at(uint64_t now_ms) {
+OFTEN void counters_begin_at(uint64_t now_ms) {
     atomic_store_explicit(&begin_ms, now_ms, memory_order_relaxed);
 }
 

@@ -12,7 +12,7 @@
 
 #include <errno.h>
 
-uint64_t loaded_ms(void) {
+OFTEN uint64_t loaded_ms(void) {
     static _Atomic uint64_t loaded;
     uint64_t now = os_now_ms();
     uint64_t none = 0;

@@ -7,6 +7,7 @@
 #include "observe/document.h"
 #include "observe/stats.h"
 #include "options/options.h"
+#include "base/bits.h"
 #include "os/asleep.h"
 #include "os/clock.h"
 #include "os/os.h"
@@ -288,7 +289,7 @@ static void handle_request(void) {
  */
 
 /* From whom `*found` says; where that is not so, it says afterwards. */
-static bool take_over(int *found, int taker) {
+OFTEN static bool take_over(int *found, int taker) {
     return atomic_compare_exchange_strong_explicit(&holder, found, taker, memory_order_acquire,
                                                    memory_order_relaxed);
 }
@@ -348,7 +349,7 @@ static COLD void serve_now(uint64_t now_ms, enum heap_event_place place) {
     errno = saved_errno;
 }
 
-static void on_event(enum heap_event_place place) {
+OFTEN static void on_event(enum heap_event_place place) {
     uint64_t now = os_now_ms();
     if (UNLIKELY(now >= atomic_load_explicit(&due_ms, memory_order_relaxed))) {
         serve_now(now, place);
@@ -362,7 +363,7 @@ static void at_signal(int number) {
     atomic_store_explicit(&due_ms, 0, memory_order_relaxed);
 }
 
-void live_start(int stats_signal) {
+OFTEN void live_start(int stats_signal) {
     publishes = option_bool(OPTION_LIVE);
     counters_begin_at(loaded_ms());
     bool listens = stats_signal != 0 && os_on_signal(stats_signal, at_signal);
@@ -378,7 +379,7 @@ void live_start(int stats_signal) {
 /* Milliseconds that a publication or an answer which is under way gets. */
 #define END_PATIENCE 100
 
-void live_end(void) {
+OFTEN void live_end(void) {
     /* For ever, because threads that still run must not make another page. */
     int found = NOBODY;
     bool held = take_over(&found, HELD_FOR_EVER);

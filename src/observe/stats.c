@@ -11,6 +11,7 @@
 #include "observe/live.h"
 #include "observe/screen.h"
 #include "options/options.h"
+#include "base/bits.h"
 #include "os/os.h"
 #include "os/report.h"
 
@@ -128,11 +129,11 @@ static void expand_path(const char *pattern, struct text *path) {
 
 static int error_output = STDERR_FILENO;
 
-static bool wanted_at_exit(void) {
+OFTEN static bool wanted_at_exit(void) {
     return option_bool(OPTION_STATS) || option_bool(OPTION_STATS_JSON);
 }
 
-void stats_at_start(void) {
+OFTEN void stats_at_start(void) {
     uint64_t signal = option_number(OPTION_STATS_SIGNAL);
     if ((wanted_at_exit() || signal != 0) && option_text(OPTION_STATS_FILE)[0] == '\0') {
         /* Many programs close their standard error in a last handler, to see whether that works. */
@@ -171,7 +172,7 @@ void stats_write(void) {
     os_close(fd);
 }
 
-void stats_at_exit(void) {
+OFTEN void stats_at_exit(void) {
     if (wanted_at_exit() || option_text(OPTION_STATS_FILE)[0] != '\0') {
         stats_write();
     }

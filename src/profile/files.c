@@ -120,7 +120,7 @@ void files_write_if_due(void) {
     }
 }
 
-void files_at_start(void) {
+OFTEN void files_at_start(void) {
     uint64_t number = option_number(OPTION_PROF_SIGNAL);
     if (number != 0 && !os_on_signal((int)number, at_signal)) {
         report_line("HAKMEM_PROF_SIGNAL: the system refuses a handler for this signal; ignored");
@@ -132,7 +132,7 @@ void files_at_start(void) {
     }
 }
 
-void files_at_exit(void) {
+OFTEN void files_at_exit(void) {
     if (option_bool(OPTION_PROF) && option_bool(OPTION_PROF_AT_EXIT)) {
         write_file();
     }
