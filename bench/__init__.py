@@ -11,6 +11,8 @@ Run from the repository's root: `python -m bench --help`; `make bench` does all.
     runner.py                one run
     host_memory.py           what makes page faults take the same time for all
     instructions.py          instructions per operation
+    contention.py            how often threads wait for each other in HAKMEM
+    sampling.py              HAKMEM with sampling on, beside itself with it off
     results.py               what is kept: results.json, results.csv
     estimate.py              what many runs come to, ratios, how sure they are
     view.py                  who is best where, and by how much

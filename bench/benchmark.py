@@ -3,19 +3,19 @@
 import dataclasses
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from hakmem.allocators import Allocator, find
+from hakmem.allocators import HAKMEM, Allocator, find
 from hakmem.errors import HakmemError
 
-from bench import instructions, machine, page
+from bench import contention, instructions, machine, page, sampling
 from bench.places import BUILD, PAGE_FOLDER, PROGRAMS, REPOSITORY, without_places
 from bench.progress import shown
 from bench.results import CALM, AllocatorInfo, Missing, Results, load, save, save_csv
-from bench.runner import Runner
+from bench.runner import Interrupted, Runner
 from bench.schedule import CERTAIN, Plan
 from bench.session import Progress, Report, Session
 from bench.suite import Suite
@@ -72,7 +72,7 @@ def carry_out(order: Order) -> Path:
     with shown() as report:
         Session(runner, allocators, plan, report).measure(order.suite.workloads, results)
         if not results.interrupted:
-            _count_instructions(order.suite, allocators, runner, report, results)
+            _measure_besides(order, allocators, runner, report, results)
     return _keep(results, folder)
 
 
@@ -144,22 +144,34 @@ def _method(plan: Plan) -> dict[str, str]:
     }
 
 
-def _count_instructions(
-    suite: Suite, allocators: Sequence[Allocator], runner: Runner, report: Report, into: Results
+def _measure_besides(
+    order: Order, allocators: Sequence[Allocator], runner: Runner, report: Report, into: Results
 ) -> None:
-    if not suite.instructions:
-        return
-    if problem := instructions.problem():
-        into.skipped += [Missing(f"instructions of {entry.name}", problem) for entry in suite.instructions]
-        return
+    """What is no comparison of times: instructions, and what is of HAKMEM alone."""
 
     def say(doing: str) -> None:
         report(Progress(1, None, doing))
 
     try:
-        into.instructions = instructions.count(suite.instructions, allocators, runner.places, say)
-    except KeyboardInterrupt:
+        _count_instructions(order.suite, allocators, runner, say, into)
+        if hakmem := next((entry for entry in allocators if entry.name == HAKMEM), None):
+            into.contention = contention.count(order.suite.workloads, hakmem, runner, say)
+            into.sampling = sampling.measure(order.suite.workloads, hakmem, runner, order.plan(), say)
+    except (Interrupted, KeyboardInterrupt):
         into.interrupted = True
+
+
+def _count_instructions(
+    suite: Suite,
+    allocators: Sequence[Allocator],
+    runner: Runner,
+    say: Callable[[str], None],
+    into: Results,
+) -> None:
+    if problem := instructions.problem():
+        into.skipped += [Missing(f"instructions of {entry.name}", problem) for entry in suite.instructions]
+    elif suite.instructions:
+        into.instructions = instructions.count(suite.instructions, allocators, runner.places, say)
 
 
 def _keep(results: Results, folder: Path) -> Path:

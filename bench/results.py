@@ -24,6 +24,8 @@ SIGNIFICANT_DIGITS = 7
 CALM = 0.08
 _CALM_ENOUGH = 5
 
+_OF_WORKLOADS = ("workloads", "sampling")  # the fields of Results that have runs
+
 _TOO_SHORT = 1e-9  # seconds: what a clock can tell
 
 
@@ -104,6 +106,16 @@ class InstructionCount:
     missing: Sequence[Missing] = ()
 
 
+@dataclass(frozen=True)
+class Contention:
+    """What HAKMEM's own statistics counted in one run of a workload of several threads."""
+
+    name: str
+    operations: float = 0
+    counters: Mapping[str, float] = field(default_factory=dict)  # absent: 0
+    failure: str | None = None  # why there are none
+
+
 @dataclass
 class Results:
     started: str  # ISO 8601
@@ -115,6 +127,8 @@ class Results:
     skipped: list[Missing] = field(default_factory=list)
     workloads: list[WorkloadResult] = field(default_factory=list)
     instructions: list[InstructionCount] = field(default_factory=list)
+    contention: list[Contention] = field(default_factory=list)
+    sampling: list[WorkloadResult] = field(default_factory=list)  # runs of sampling.OFF and sampling.ON
     duration_seconds: float = 0
     other_load: float = 0  # share of the processors' time that others took meanwhile
     interrupted: bool = False
@@ -131,8 +145,9 @@ class Results:
 
 def save(results: Results, file: Path) -> None:
     document = {"schema": SCHEMA, **asdict(results)}
-    for workload, source in zip(document["workloads"], results.workloads, strict=True):
-        workload["runs"] = {name: _columns(runs) for name, runs in source.runs.items()}
+    for name in _OF_WORKLOADS:
+        for workload, source in zip(document[name], getattr(results, name), strict=True):
+            workload["runs"] = {variant: _columns(runs) for variant, runs in source.runs.items()}
     write_atomically(file, _text(document) + "\n")
 
 
@@ -247,15 +262,19 @@ def _results(document: dict[str, Any]) -> Results:
     fields["allocators"] = [AllocatorInfo(**entry) for entry in document["allocators"]]
     for name in ("missing", "skipped"):
         fields[name] = [Missing(**entry) for entry in document[name]]
-    fields["workloads"] = [
-        WorkloadResult(**{**entry, "runs": {name: _runs(columns) for name, columns in entry["runs"].items()}})
-        for entry in document["workloads"]
-    ]
+    for name in _OF_WORKLOADS:
+        fields[name] = [_workload(entry) for entry in document.get(name, ())]
     fields["instructions"] = [
         InstructionCount(**{**entry, "missing": [Missing(**one) for one in entry["missing"]]})
         for entry in document["instructions"]
     ]
+    fields["contention"] = [Contention(**entry) for entry in document.get("contention", ())]
     return Results(**fields)
+
+
+def _workload(entry: dict[str, Any]) -> WorkloadResult:
+    runs = {variant: _runs(columns) for variant, columns in entry["runs"].items()}
+    return WorkloadResult(**{**entry, "runs": runs})
 
 
 def _rounded(value: Any) -> Any:

@@ -61,7 +61,7 @@ class Runner:
             _captured() as streams,
             _orphans_ended(),
         ):
-            environment = environment_for(allocator, base_environment(scratch))
+            environment = environment_for(allocator, {**base_environment(scratch), **_settings(allocator)})
             try:
                 measured = run_measured(
                     _resolved(arguments[0]), arguments, environment, streams, timeout_seconds=timeout
@@ -86,6 +86,11 @@ def base_environment(scratch: str) -> dict[str, str]:
     """The same for every run: its size must not depend on who runs the benchmarks, nor when."""
     kept = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     return {**kept, **_FIXED, "TMPDIR": scratch}
+
+
+def _settings(allocator: Allocator) -> dict[str, str]:
+    """What one variant of HAKMEM has and another has not; nothing for the allocators that are compared."""
+    return {name: value for name, value in allocator.environment.items() if name.startswith("HAKMEM_")}
 
 
 def adopt_orphans() -> None:

@@ -41,6 +41,8 @@ class Workload:
     timeout_seconds: float = 60
     timeout_seconds_full: float = 600
     rounds_most: int | None = None  # for what always gives the same
+    contention: bool = False  # how often its threads wait for each other is counted
+    sampling: bool = False  # measured with sampling on as well
 
     @property
     def family(self) -> str:
@@ -127,6 +129,8 @@ def _workload(entry: "_Entry") -> Workload:
         timeout_seconds=entry.number("timeout_seconds", Workload.timeout_seconds),
         timeout_seconds_full=entry.number("timeout_seconds_full", Workload.timeout_seconds_full),
         rounds_most=entry.whole("rounds_most"),
+        contention=entry.flag("contention"),
+        sampling=entry.flag("sampling"),
     )
     entry.nothing_else()
     return workload
@@ -170,7 +174,7 @@ class _Entry:
             return default
         value = self._fields[field]
         if type(value) is not kind:
-            names = {str: "text", list: "a list", int: "a whole number", float: "a number"}
+            names = {str: "text", list: "a list", int: "a whole number", bool: "true or false"}
             raise self.wrong(field, f"must be {names[kind]}")
         return value
 
@@ -214,6 +218,9 @@ class _Entry:
         if value < 1 and field in self._fields:
             raise self.wrong(field, "must be at least 1")
         return value or None
+
+    def flag(self, field: str) -> bool:
+        return bool(self.take(field, bool, False))
 
     def nothing_else(self) -> None:
         for field in self._fields:

@@ -2,7 +2,18 @@
 
 from pathlib import Path
 
-from bench.page import allocators, instructions, losses, memory, repeat, setting, summary, workloads
+from bench.page import (
+    allocators,
+    contention,
+    instructions,
+    losses,
+    memory,
+    repeat,
+    sampling,
+    setting,
+    summary,
+    workloads,
+)
 from bench.page.markdown import heading, picture
 from bench.plots import PLOTS, draw
 from bench.results import Results, write_atomically
@@ -31,6 +42,8 @@ def text(view: View, previous: View | None, pictures: list[str]) -> str:
         *memory.lines(view),
         *_pictures(pictures, ("usage", "fragmentation")),
         *instructions.lines(view),
+        *contention.lines(view),
+        *sampling.lines(view),
         *repeat.lines(view, previous),
         *setting.lines(view),
     ]

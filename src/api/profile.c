@@ -1,6 +1,6 @@
 /* Profiles: the entry points, and what happens at start and at exit. */
-#include "hakmem.h"
 #include "base/bits.h"
+#include "hakmem.h"
 #include "heap/sampling.h"
 #include "heap/thread.h"
 #include "profile/dump.h"

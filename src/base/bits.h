@@ -11,7 +11,8 @@
 
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
-/* In a file of which most stands behind everything else (sections.ld): this function is called by every program. */
+/* In a file of which most stands behind everything else (sections.ld): this function is called by every
+ * program. */
 #define OFTEN __attribute__((section(".text.often")))
 #define NOINLINE __attribute__((noinline))
 #define COLD __attribute__((cold, noinline))

@@ -1,5 +1,6 @@
 #include "observe/live.h"
 
+#include "base/bits.h"
 #include "hakmem.h"
 #include "heap/event.h"
 #include "observe/census.h"
@@ -7,7 +8,6 @@
 #include "observe/document.h"
 #include "observe/stats.h"
 #include "options/options.h"
-#include "base/bits.h"
 #include "os/asleep.h"
 #include "os/clock.h"
 #include "os/os.h"

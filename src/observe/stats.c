@@ -3,6 +3,7 @@
 
 #include "arena/arena.h"
 #include "arena/page_map.h"
+#include "base/bits.h"
 #include "base/text.h"
 #include "hakmem.h"
 #include "observe/census.h"
@@ -11,7 +12,6 @@
 #include "observe/live.h"
 #include "observe/screen.h"
 #include "options/options.h"
-#include "base/bits.h"
 #include "os/os.h"
 #include "os/report.h"
 

@@ -37,6 +37,8 @@ name = "loop/24"
 kind = "time"
 stands_for = "A loop."
 command = ["{workloads}/loop"]
+contention = true
+sampling = true
 
 [[workload]]
 name = "victim/24"
@@ -111,6 +113,11 @@ def test_a_run_writes_results_and_page(bench: Command, build: Path, tmp_path: Pa
     found = load(output / "results.json")
     assert [allocator.name for allocator in found.allocators] == ["hakmem", "system", "mimalloc3", "jemalloc"]
     assert len(found.workloads[0].good("hakmem")) == 3
+    assert [entry.name for entry in found.contention] == ["loop/24"]
+    assert found.contention[0].counters["refills"] > 0
+    (sampled,) = found.sampling
+    assert len(sampled.good("off")) == len(sampled.good("on")) > 3
+    assert all(f"## {title}" in told for title in ("What threads wait for", "What sampling costs"))
     assert str(REPOSITORY) not in (output / "results.json").read_text()
     assert bench("page", output / "results.json").status == 0
     assert (output / "README.md").read_text() == told

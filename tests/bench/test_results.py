@@ -9,9 +9,11 @@ import pytest
 from hakmem.errors import HakmemError
 
 from bench.results import (
+    Contention,
     InstructionCount,
     Missing,
     Results,
+    WorkloadResult,
     load,
     save,
     save_csv,
@@ -31,6 +33,11 @@ def full() -> Results:
     made.instructions.append(
         InstructionCount("pair", "x", {"hakmem": 31.5}, [Missing("tcmalloc", "crashes")])
     )
+    made.contention.append(Contention("mix/small", 1e6, {"refills": 12}))
+    made.contention.append(Contention("mix/large", failure="wrote no statistics"))
+    sampled = WorkloadResult("mix/small", "time", "It.", "x")
+    sampled.runs = {"off": [run(1, 1e-8)], "on": [run(1, 2e-8, data_bytes=7)]}
+    made.sampling.append(sampled)
     return made
 
 
@@ -45,6 +52,8 @@ def test_what_is_written_is_read(full: Results, tmp_path: Path) -> None:
     assert again.workloads[1].runs["hakmem"][0].figures == {"data_bytes": 7}
     assert again.instructions == full.instructions
     assert again.missing == full.missing
+    assert again.contention == full.contention
+    assert again.sampling == full.sampling
 
 
 def test_the_schema_is_named(full: Results, tmp_path: Path) -> None:
@@ -55,6 +64,15 @@ def test_the_schema_is_named(full: Results, tmp_path: Path) -> None:
     file.write_text(json.dumps({**document, "schema": 99}))
     with pytest.raises(HakmemError, match="has schema 99, this version reads 1"):
         load(file)
+
+
+def test_a_file_from_before_a_section_was_measured_is_read(full: Results, tmp_path: Path) -> None:
+    file = tmp_path / "r.json"
+    save(full, file)
+    document = json.loads(file.read_text())
+    del document["contention"], document["sampling"]
+    file.write_text(json.dumps(document))
+    assert not (load(file).contention or load(file).sampling)
 
 
 def test_only_calm_rounds_count_if_there_are_enough() -> None:

@@ -59,6 +59,20 @@ def test_placeholders_and_full_arguments(written: Written) -> None:
     assert workload.arguments(places, full=True) == ("/w/mix", "--threads", "2", "--operations", "9")
 
 
+def test_what_is_measured_besides(written: Written) -> None:
+    (plain,) = load(written(ENTRY)).workloads
+    assert not (plain.contention or plain.sampling)
+    (both,) = load(written(ENTRY + "contention = true\nsampling = true")).workloads
+    assert both.contention
+    assert both.sampling
+
+
+def test_every_loop_of_several_threads_counts_what_they_wait_for() -> None:
+    for workload in load().workloads:
+        several = {"{threads}", "--pairs"}.intersection(workload.command)
+        assert workload.contention or not several, workload.name
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -87,6 +101,7 @@ def test_placeholders_and_full_arguments(written: Written) -> None:
             "workload 'mix/small': field 'timeout_seconds': must be a number above 0",
         ),
         (ENTRY + "rounds_most = 0", "workload 'mix/small': field 'rounds_most': must be at least 1"),
+        (ENTRY + "sampling = 1", "workload 'mix/small': field 'sampling': must be true or false"),
         (ENTRY + "colour = 1", "workload 'mix/small': field 'colour': unknown; there are name, kind"),
         (
             ENTRY + '[[instructions]]\nname = "pair"\ncommand = ["x"]\noperations = [9, 1]',

@@ -1,0 +1,105 @@
+"""What threads wait for: how often a thread found a lock taken, and how often it can have taken one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bench.page.markdown import bold, digits, heading, paragraph, table
+from bench.results import Contention
+from bench.view import View
+
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True)
+class _Column:
+    title: str
+    meaning: str
+    counters: tuple[str, ...]  # whose sum it is; see docs/statistics.md
+
+    def value(self, counters: Mapping[str, float]) -> float:
+        return sum(counters.get(name, 0) for name in self.counters)
+
+
+_COLUMNS = (
+    _Column(
+        "waits for the arena",
+        "a thread found the arena's lock taken, and waited",
+        ("arena_lock_waits",),
+    ),
+    _Column(
+        "other waits",
+        "a thread found any other lock of the allocator taken, and waited",
+        ("other_lock_waits",),
+    ),
+    _Column(
+        "slabs",
+        "a slab, or a block so large that it has slabs of its own, was taken from the arena or given back; "
+        "or a slab was taken over from a thread that has ended",
+        (
+            *("slabs_created", "slabs_adopted", "slabs_released"),
+            *("large_allocs", "large_frees", "huge_allocs", "huge_frees"),
+        ),
+    ),
+    _Column("purges", "memory that lay idle was given back to the operating system", ("purges",)),
+    _Column(
+        "heaps' locks",
+        "a thread went on with another slab that had free blocks, for which it took the lock of one heap "
+        "(what a thread owns), mostly its own",
+        ("refills_partial_slab", "refills_inbox_slab", "refills_adopted_slab"),
+    ),
+    _Column(
+        "batches",
+        "blocks moved between a thread's stock and slabs: without a lock, by atomic operations on what "
+        "threads share, each for up to 64 blocks",
+        ("refills", "flushes", "remote_flushes"),
+    ),
+    _Column(
+        "remote batches",
+        "of the batches, those of blocks that belong to another thread",
+        ("remote_flushes",),
+    ),
+)
+
+
+def lines(view: View) -> list[str]:
+    counted = view.results.contention
+    if not counted:
+        return []
+    return [
+        *heading(2, "What threads wait for"),
+        *paragraph(
+            f"{view.short} gives each thread a stock of free blocks, which it takes from and frees to and",
+            "asks nobody. Only when the stock of one size runs out, or over, does it turn to slabs: pieces",
+            "of memory that hold blocks of one size. And only for a new slab, or with an empty one, does it",
+            "turn to the arena, from which all threads have their memory. The table says how often that",
+            "happened in a million operations (a real program's operation, a line or a request, takes many",
+            "blocks), by the library's own counters, in one run apart from the timed ones, the start and the",
+            "end of the process included.",
+        ),
+        *table(
+            ["workload", *(column.title for column in _COLUMNS)],
+            (_row(entry) for entry in counted if not entry.failure),
+        ),
+        *(f"- {bold(column.title)}: {column.meaning}" for column in _COLUMNS),
+        "",
+        *paragraph(
+            f"{bold('To read it')}: no lock that all threads share is taken more often than once for each of",
+            "the slabs in the third column (besides purges, and when a thread starts or ends), so that where",
+            "the first two columns are near 0, no thread holds up another.",
+        ),
+        *_failures(counted),
+    ]
+
+
+def _row(entry: Contention) -> list[str]:
+    millions = entry.operations / _MILLION
+    return [entry.name, *(_rate(column.value(entry.counters) / millions) for column in _COLUMNS)]
+
+
+def _rate(value: float) -> str:
+    return digits(value) if value else "0"
+
+
+def _failures(counted: list[Contention]) -> list[str]:
+    reasons = [f"- {entry.name}: {entry.failure}" for entry in counted if entry.failure]
+    return [*paragraph("Not counted:"), *reasons, ""] if reasons else []

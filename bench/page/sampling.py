@@ -1,0 +1,57 @@
+"""What sampling costs: the subject with it on, over itself with it off."""
+
+from bench.estimate import geometric_mean
+from bench.page.markdown import NONE, bold, count, heading, paragraph, percent, seconds, table
+from bench.results import WorkloadResult
+from bench.sampling import OFF, ON
+from bench.view import RSS, TIME, View
+
+
+def lines(view: View) -> list[str]:
+    measured = view.results.sampling
+    if not measured:
+        return []
+    return [
+        *heading(2, "What sampling costs"),
+        *paragraph(
+            f"{view.short} can tell which parts of a program hold its memory. To that end it notes who asked",
+            "for about one block in each 512 KiB that are allocated. This is off unless somebody turns it on",
+            "(HAKMEM_PROF=1), in all other figures of this page too. Here the same library is measured with",
+            "it on and with it off, in rounds of their own: the change of the time is what sampling costs.",
+            "Where the interval has 0 % in it, no difference can be told from noise.",
+        ),
+        *table(
+            ["workload", "time, off", "time, on", "change", "95 % interval", "rounds", "change of peak RSS"],
+            (_row(view, workload) for workload in measured),
+        ),
+        *_mean(view, measured),
+        *_failures(measured),
+    ]
+
+
+def _row(view: View, workload: WorkloadResult) -> list[str]:
+    times = [view.value(workload, variant, TIME) for variant in (OFF, ON)]
+    cells = [workload.name, *(NONE if time is None else seconds(time) for time in times)]
+    change, memory = (view.ratio(workload, ON, OFF, measure) for measure in (TIME, RSS))
+    if change is None:
+        cells += [NONE] * 3
+    else:
+        interval = f"{percent(change.low - 1)} to {percent(change.high - 1)}" if change.rounds > 1 else NONE
+        cells += [bold(percent(change.value - 1)), interval, str(change.rounds)]
+    return [*cells, percent(memory.value - 1) if memory else NONE]
+
+
+def _mean(view: View, measured: list[WorkloadResult]) -> list[str]:
+    changes = [view.ratio(workload, ON, OFF, TIME) for workload in measured]
+    mean = geometric_mean(change.value for change in changes if change)
+    return [] if mean is None else paragraph(f"The geometric mean of the changes is {percent(mean - 1)}.")
+
+
+def _failures(measured: list[WorkloadResult]) -> list[str]:
+    reasons = [
+        f"- {workload.name}, sampling {variant}: {failures[0]} ({count(len(failures), 'run')})"
+        for workload in measured
+        for variant in (OFF, ON)
+        if (failures := workload.failures(variant))
+    ]
+    return [*paragraph("Runs that failed, and are in no figure:"), *reasons, ""] if reasons else []
