@@ -67,7 +67,7 @@ static const struct definition definitions[OPTION_COUNT] = {
     [OPTION_PROFILE] = {"profile", "HAKMEM_PROFILE", "balanced",
                         "what matters most: speed, balanced or memory (the defaults of the settings below)",
                         0, TYPE_CHOICE, true},
-    [OPTION_RETAIN_MIN] = {"retain_min", "HAKMEM_RETAIN_MIN", "3M",
+    [OPTION_RETAIN_MIN] = {"retain_min", "HAKMEM_RETAIN_MIN", "2816K",
                            "free memory that may stay resident in any case", (uint64_t)1 << 47, TYPE_SIZE,
                            false},
     [OPTION_RETAIN_PERCENT] = {"retain_percent", "HAKMEM_RETAIN_PERCENT", "12",

@@ -193,7 +193,7 @@ class Decay : public testing::Test {
 
   private:
     static constexpr std::array<std::pair<const char *, const char *>, 5> kDefaults = {{
-        {"retain_min", "3M"},
+        {"retain_min", "2816K"},
         {"retain_percent", "12"},
         {"retain_grace", "48M"},
         {"decay_ms", "500"},
