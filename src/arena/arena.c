@@ -190,7 +190,7 @@ static struct slab *claim(const struct place *place, unsigned slabs, bool *zero)
 }
 
 static void note_size(void) {
-    atomic_store_explicit(&arena.is_large, arena.used_slabs >= LARGE_SLABS, memory_order_relaxed);
+    atomic_store_explicit(&arena.used_seen, arena.used_slabs, memory_order_relaxed);
 }
 
 void arena_note_taken(size_t dirty, size_t clean) {
@@ -230,7 +230,11 @@ bool arena_is_scarce(void) {
 }
 
 bool arena_is_large(void) {
-    return atomic_load_explicit(&arena.is_large, memory_order_relaxed);
+    return atomic_load_explicit(&arena.used_seen, memory_order_relaxed) >= LARGE_SLABS;
+}
+
+size_t arena_used_bytes(void) {
+    return atomic_load_explicit(&arena.used_seen, memory_order_relaxed) << SLAB_SHIFT;
 }
 
 void arena_free_slabs(struct region *r, size_t first_slab, size_t slabs, size_t resident) {

@@ -19,6 +19,8 @@ void arena_init(void);
 struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_state state, bool *zero);
 /* Whether so much is in use that a slab more or less does not matter. */
 bool arena_is_large(void);
+/* In use just now, or a moment ago. */
+size_t arena_used_bytes(void);
 /* Whether the container is near its limit: nothing is made resident that is not needed. */
 bool arena_is_scarce(void);
 /* Gives a run back, the first `used_bytes` of it perhaps resident; `bitmap_touched` says whether its big

@@ -17,10 +17,10 @@ struct arena {
     uint32_t purge_waiters;
     struct region *oldest, *newest; /* the regions, doubly linked */
     size_t used_slabs;
-    _Atomic bool is_large;  /* whether they are many; relaxed: a hint for those without the lock */
-    _Atomic bool is_scarce; /* retention.scarce, likewise */
-    size_t dirty_slabs;     /* free and perhaps resident */
-    size_t dirty_low;       /* the fewest since the last decay_tick */
+    _Atomic size_t used_seen; /* the same; relaxed: a hint for those without the lock */
+    _Atomic bool is_scarce;   /* retention.scarce, likewise */
+    size_t dirty_slabs;       /* free and perhaps resident */
+    size_t dirty_low;         /* the fewest since the last decay_tick */
     struct retention retention;
     uint64_t purges, purged_bytes, decayed_bytes;
     uint64_t superslabs_opened, regions_created; /* wholly free ones taken into use; reservations */

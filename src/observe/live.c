@@ -1,5 +1,6 @@
 #include "observe/live.h"
 
+#include "arena/arena.h"
 #include "base/bits.h"
 #include "hakmem.h"
 #include "heap/event.h"
@@ -30,6 +31,11 @@
 #define INTERVAL_MOST_MS 100
 /* ... and so many times as long as the last one took: half a percent of the time. */
 #define INTERVAL_COSTS 200
+/* A process that grows or shrinks by so much, and by this part of what it has, publishes after this part of
+ * the interval, and may be young: what it falls asleep with shall not be far from what was said last. */
+#define CHANGE_BYTES ((size_t)4 << 20)
+#define CHANGE_PART 32
+#define CHANGE_INTERVAL_PART 20
 /* So long a thread works on it at once. */
 #define STEP_NS 100000
 #define NEVER UINT64_MAX
@@ -82,6 +88,9 @@ _Static_assert(sizeof(struct live_page) <= TEXTS_OFFSET, "the header and the cen
 /* When somebody shall look in next, in milliseconds of os_now_ms. relaxed: a hint; the handler of a signal
  * sets it, too */
 static _Atomic uint64_t due_ms;
+/* The same, if much has changed since, and how much memory was in use then. relaxed: hints */
+static _Atomic uint64_t due_if_changed_ms;
+static _Atomic size_t used_then;
 /* relaxed: set by the handler */
 static _Atomic bool signalled;
 static bool publishes; /* as the option says */
@@ -340,6 +349,10 @@ static COLD void serve_now(uint64_t now_ms, enum heap_event_place place) {
         atomic_store_explicit(&due_ms, NEVER, memory_order_relaxed);
         uint64_t pause = serve(pid, now_ms, place);
         uint64_t never = NEVER;
+        atomic_store_explicit(&used_then, arena_used_bytes(), memory_order_relaxed);
+        atomic_store_explicit(&due_if_changed_ms,
+                              pause == NEVER ? NEVER : os_now_ms() + pause / CHANGE_INTERVAL_PART,
+                              memory_order_relaxed);
         if (pause != NEVER) {
             atomic_compare_exchange_strong_explicit(&due_ms, &never, os_now_ms() + pause,
                                                     memory_order_relaxed, memory_order_relaxed);
@@ -349,9 +362,17 @@ static COLD void serve_now(uint64_t now_ms, enum heap_event_place place) {
     errno = saved_errno;
 }
 
+OFTEN static bool has_changed(uint64_t now_ms) {
+    size_t now = arena_used_bytes();
+    size_t then = atomic_load_explicit(&used_then, memory_order_relaxed);
+    size_t change = now > then ? now - then : then - now;
+    return change > max_size(CHANGE_BYTES, then / CHANGE_PART) &&
+           now_ms >= atomic_load_explicit(&due_if_changed_ms, memory_order_relaxed);
+}
+
 OFTEN static void on_event(enum heap_event_place place) {
     uint64_t now = os_now_ms();
-    if (UNLIKELY(now >= atomic_load_explicit(&due_ms, memory_order_relaxed))) {
+    if (UNLIKELY(now >= atomic_load_explicit(&due_ms, memory_order_relaxed)) || UNLIKELY(has_changed(now))) {
         serve_now(now, place);
     }
 }
