@@ -44,7 +44,13 @@ def find_library() -> Path:
     """The library in force: HAKMEM_LIBRARY, else the installed package's, else the repository's build."""
     if chosen := os.environ.get(LIBRARY_VARIABLE):
         path = Path(chosen).absolute()
-        if not path.is_file():
+        try:
+            is_there = path.is_file()
+        except OSError as error:
+            raise HakmemError(
+                f"{LIBRARY_VARIABLE} is set to '{chosen}', which cannot be looked at: {error.strerror}"
+            ) from error
+        if not is_there:
             raise HakmemError(f"{LIBRARY_VARIABLE} is set to '{chosen}', but there is no such file")
         return path
     for path in (_IN_PACKAGE, _IN_REPOSITORY):

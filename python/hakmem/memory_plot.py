@@ -1,5 +1,7 @@
 """Draws the memory that a program held over time, a line for each allocator."""
 
+import shlex
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,7 +20,8 @@ def require_drawable(path: Path, wanted: str = "--plot") -> None:
         from matplotlib.figure import Figure  # noqa: PLC0415 # an optional extra
     except ImportError:
         raise HakmemError(
-            f"{wanted} needs matplotlib, which is not installed: pip install 'hakmem[plot]' (or matplotlib)"
+            f"{wanted} needs matplotlib, which is not installed: install matplotlib "
+            f"({shlex.quote(sys.executable)} -m pip install matplotlib)"
         ) from None
     formats = Figure().canvas.get_supported_filetypes()
     if path.suffix[1:].lower() not in formats:

@@ -40,16 +40,21 @@ def resolve(command: str) -> Path:
         candidates = [Path(folder or ".", command) for folder in os.get_exec_path()]
     blocked: str | None = None
     for path in candidates:
-        if path.is_dir():
-            reason = "it is a directory"
-        elif not path.exists():
+        try:
+            is_folder = stat.S_ISDIR(path.stat().st_mode)
+        except (FileNotFoundError, NotADirectoryError):
             continue
-        elif not os.access(path, os.X_OK):
-            reason = "permission to execute it is missing (chmod +x?)"
+        except OSError as error:
+            reason, passed_over = error.strerror, True
         else:
-            return path
-        blocked = blocked or f"cannot run '{path}': {reason}"
-    if blocked and ("/" in command or not blocked.endswith("directory")):
+            if not is_folder and os.access(path, os.X_OK):
+                return path
+            missing = "permission to execute it is missing (chmod +x?)"
+            reason, passed_over = ("it is a directory" if is_folder else missing), is_folder
+        # In PATH, a shell takes no notice of what it may not look at.
+        if "/" in command or not passed_over:
+            blocked = blocked or f"cannot run '{path}': {reason}"
+    if blocked:
         raise HakmemError(blocked, EXIT_NOT_EXECUTABLE)
     where = "no such file" if "/" in command else "not found in PATH"
     raise HakmemError(f"cannot run '{command}': {where}", EXIT_NOT_FOUND)

@@ -40,6 +40,7 @@ class Program:
     magic: str = "HAKLIVE1"
     text: str | None = None  # published instead of the statistics
     start_ticks: int | None = None  # instead of its own
+    age_ms: int = 0  # of the publications
     lifetime_seconds: float = _HANG_SECONDS
     tidy: bool = False  # removes its file at the end of its life
     log: str = os.devnull  # gets a line for each request: kind and argument
@@ -82,6 +83,7 @@ def start_ticks(pid: int) -> int:
 
 def _serve(program: Program) -> None:
     path = path_of(os.getpid())
+    path.unlink(missing_ok=True)  # of one that had this number before
     with path.open("xb+") as file:
         path.chmod(0o600)
         file.truncate(TEXT_OFFSET + 2 * BUFFER_BYTES)
@@ -110,7 +112,7 @@ def _publish(memory: mmap.mmap, program: Program, ticks: int, publications: int)
     memory[start : start + len(text)] = text
     header = HEADER.pack(
         *(program.magic.encode(), os.getpid(), BUFFER_BYTES, ticks, which, *lengths, publications),
-        *(time.time_ns() // 1_000_000, 0, 0, 0, 0, 0),
+        *(time.time_ns() // 1_000_000 - program.age_ms, 0, 0, 0, 0, 0),
     )
     memory[:REQUEST_OFFSET] = header[:REQUEST_OFFSET]
 

@@ -74,7 +74,8 @@ def test_without_matplotlib(compare: Command, tmp_path: Path, compiled: Compile)
     outcome = compare("--plot", "rss.png", "true", PYTHONPATH=str(tmp_path))
     assert outcome.status == 1
     assert outcome.stdout == ""
-    assert "pip install 'hakmem[plot]'" in outcome.error_line()
+    assert "install matplotlib (" in outcome.error_line()
+    assert "-m pip install matplotlib)" in outcome.error_line()
 
 
 @pytest.mark.parametrize(

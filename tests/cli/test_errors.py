@@ -1,6 +1,7 @@
 """What cannot be run is refused in one line, with the shell's exit status for it."""
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,6 +37,30 @@ def test_command_not_executable(hakmem: Command, subcommand: str, tmp_path: Path
     assert outcome.status == 126
     assert f"cannot run '{path}'" in outcome.error_line()
     assert "chmod +x" in outcome.error_line()
+
+
+@BOTH
+def test_entries_of_path_that_may_not_be_looked_at(hakmem: Command, subcommand: str, tmp_path: Path) -> None:
+    """They are passed over, as a shell does; root may look at all, so that nobody does it for it."""
+    folder = tmp_path / "closed"
+    folder.mkdir()
+    (folder / "echo").write_text("")
+    folder.chmod(0)
+    wrapper = ["setpriv", "--reuid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+    path = f"{folder}:{os.environ['PATH']}"
+    environment = {**hakmem.environment, "HOME": "/", "PATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    outsider = Command([*wrapper, sys.executable, "-m", "hakmem"], environment)
+    outcome = outsider(subcommand, "echo", "found")
+    folder.chmod(0o700)
+    assert outcome.status == 0, outcome.stderr
+    assert outcome.stdout.startswith("found\n")
+    folder.chmod(0)
+    by_path = outsider(subcommand, str(folder / "echo"))
+    missing = outsider(subcommand, "hak-no-such-program")
+    folder.chmod(0o700)
+    assert (by_path.status, missing.status) == (126, 127)
+    assert "Permission denied" in by_path.error_line()
+    assert "not found in PATH" in missing.error_line()
 
 
 @BOTH
@@ -118,6 +143,14 @@ def test_library_not_found(hakmem: Command, arguments: list[str], tmp_path: Path
     outcome = hakmem(*arguments, HAKMEM_LIBRARY=missing)
     assert outcome.status == 1
     assert outcome.error_line() == f"hakmem: HAKMEM_LIBRARY is set to '{missing}', but there is no such file"
+
+
+def test_library_that_may_not_be_looked_at(hakmem: Command, tmp_path: Path) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    outcome = hakmem("run", "true", HAKMEM_LIBRARY=str(loop / "libhakmem.so"))
+    assert outcome.status == 1
+    assert outcome.error_line().startswith(f"hakmem: HAKMEM_LIBRARY is set to '{loop}/libhakmem.so', ")
 
 
 def test_library_not_loadable(hakmem: Command, tmp_path: Path) -> None:

@@ -76,8 +76,9 @@ int main(void) {
                 leak();
             } else if (strcmp(line, "fragment\\n") == 0) {
                 fragment();
-            } else if (strcmp(line, "crash\\n") == 0) {
+            } else if (strcmp(line, "work\\n") == 0) {
                 work();
+            } else if (strcmp(line, "crash\\n") == 0) {
                 abort();
             }
             puts("done");
@@ -128,6 +129,20 @@ def started(inside: Command, program: Path, **variables: str) -> Iterator[tuple[
             process.stdin = None
 
 
+def live_files(pid: str) -> list[Path]:
+    return list(Path("/dev/shm").glob(f"hakmem-*-{pid}"))
+
+
+def have_it_publish(pid: str, tell: Told) -> None:
+    """It does not at once, and then when it allocates."""
+    while not any(publications(file) for file in live_files(pid)):
+        tell("work")
+
+
+def publications(file: Path) -> int:
+    return int.from_bytes(file.read_bytes()[48:56], "little")
+
+
 def figures(inside: Command, pid: str) -> dict[str, dict[str, int]]:
     outcome = inside("stats", pid, "--json", "--measure")
     assert outcome.status == 0, outcome.stderr
@@ -150,21 +165,21 @@ def test_statistics_see_what_is_allocated(inside: Command, program: Path) -> Non
 def test_statistics_of_a_crash(inside: Command, program: Path) -> None:
     with started(inside, program) as (pid, tell):
         tell("leak")
+        have_it_publish(pid, tell)
         tell("crash")
     try:
         outcome = inside("stats", pid)
         assert outcome.status == 0, outcome.stderr
         assert "it has ended, and left these figures behind" in outcome.stdout
     finally:
-        for file in Path("/dev/shm").glob(f"hakmem-*-{pid}"):
+        for file in live_files(pid):
             file.unlink()
 
 
 def test_an_orderly_end_leaves_nothing_behind(inside: Command, program: Path) -> None:
     with started(inside, program) as (pid, tell):
-        tell("leak")
-        assert list(Path("/dev/shm").glob(f"hakmem-*-{pid}"))
-    assert not list(Path("/dev/shm").glob(f"hakmem-*-{pid}"))
+        have_it_publish(pid, tell)
+    assert not live_files(pid)
 
 
 def test_a_profile_names_the_leak_with_its_weight(inside: Command, program: Path, tmp_path: Path) -> None:

@@ -52,6 +52,12 @@ def test_text_has_a_character_for_each_slab(hakmem: Command, pid: int) -> None:
     ]
 
 
+def test_text_says_what_the_characters_mean(hakmem: Command, pid: int) -> None:
+    legend = hakmem("map", str(pid), "--text").stdout.split("0x")[0]
+    for expected in ("L: large block", "~: free, resident", "#: internal", "mostly not resident"):
+        assert expected in legend
+
+
 def test_wide_terminals_have_several_superslabs_in_a_row(hakmem: Command, pid: int) -> None:
     outcome = hakmem("map", str(pid), "--text", COLUMNS="100")
     (row,) = (line.split() for line in outcome.stdout.splitlines() if line.strip().startswith("0x"))
@@ -103,7 +109,9 @@ def test_no_matplotlib(hakmem: Command, pid: int, tmp_path: Path) -> None:
     outcome = hakmem("map", str(pid), "-o", tmp_path / "map.png", PYTHONPATH=str(tmp_path))
     assert outcome.status == 1
     assert "needs matplotlib" in outcome.error_line()
-    assert "pip install" in outcome.error_line()
+    interpreter = Path(hakmem.arguments[0]).parent / "python"
+    assert f"({interpreter}" in outcome.error_line()
+    assert "-m pip install matplotlib)" in outcome.error_line()
     assert hakmem("map", str(pid), "--text", PYTHONPATH=str(tmp_path)).status == 0
 
 

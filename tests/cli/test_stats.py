@@ -47,7 +47,7 @@ def test_table_shows_where_the_memory_is(hakmem: Command, pid: int) -> None:
         ("slab tails", "33.0 KiB"),
         ("retained", "2.0 MiB"),
         ("metadata", "44.0 KiB"),
-        ("untouched", "-55.0 KiB"),
+        ("less: untouched", " 55.0 KiB"),
         ("= resident", "7.0 MiB"),
     ):
         assert shown in next(line for line in outcome.stdout.splitlines() if line.strip().startswith(name))
@@ -174,6 +174,33 @@ def test_measure_asks_the_process_first(hakmem: Command, tmp_path: Path) -> None
     assert log.read_text() == "7 0\n"
 
 
+@pytest.mark.parametrize("command", ["stats", "top"])
+@pytest.mark.parametrize(("then", "said"), [(1 << 40, "shrunk"), (1 << 10, "grown")])
+def test_a_process_that_has_changed_since(hakmem: Command, command: str, then: int, said: str) -> None:
+    memory = {**STATISTICS["memory"], "process_resident_bytes": then}
+    with running(Program(sample_statistics(memory=memory))) as process:
+        outcome = hakmem(command, str(process.pid), *(("--once",) if command == "top" else ()))
+    assert f"the process has {said} since: now " in outcome.stdout
+
+
+@pytest.mark.parametrize(("heap", "said"), [(1 << 40, "has shrunk since, or"), (1 << 20, "")])
+def test_old_figures_beside_those_of_the_kernel(hakmem: Command, heap: int, said: str) -> None:
+    """Where the process did not say how much it had in all."""
+    memory = {**STATISTICS["memory"], "heap_resident_bytes": heap}
+    with running(Program(sample_statistics(memory=memory), age_ms=60_000)) as process:
+        first, second = hakmem("stats", str(process.pid)).stdout.splitlines()[:2]
+    assert "figures of 1 min" in first
+    assert said in second
+    assert second.startswith("the process ") == bool(said)
+
+
+@pytest.mark.parametrize("command", ["stats", "top"])
+def test_resident_and_whole_process_are_explained(hakmem: Command, pid: int, command: str) -> None:
+    outcome = hakmem(command, str(pid), *(("--once", "--interval", "0.1") if command == "top" else ()))
+    assert "the allocator's memory" in outcome.stdout
+    assert "that and all else that is resident: code, stacks, other mappings" in outcome.stdout
+
+
 def test_a_crashed_process_is_told_of_as_such(hakmem: Command) -> None:
     with crashed(Program(STATISTICS)) as pid:
         outcome = hakmem("stats", str(pid))
@@ -229,7 +256,7 @@ os.execv({sys.executable!r}, ["python", "-c", "import time; print('became', flus
     assert "has become another program" in outcome.error_line()
 
 
-@pytest.mark.parametrize("number", ["0", "-1", "x", "12345678901", "1.5"])
+@pytest.mark.parametrize("number", ["0", "-1", "x", "9" * 5000, "1.5"])
 def test_what_is_no_process_number(hakmem: Command, number: str) -> None:
     outcome = hakmem("stats", "--", number)
     assert outcome.status == 1

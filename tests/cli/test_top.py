@@ -53,6 +53,12 @@ def test_a_process_that_publishes_nothing_new_is_idle(hakmem: Command) -> None:
     assert "a second: nothing" in outcome.stdout
 
 
+def test_old_figures_are_not_called_live(hakmem: Command) -> None:
+    with running(Program(STATISTICS, age_ms=60_000)) as process:
+        outcome = hakmem("top", "--once", "--interval", "0.1", str(process.pid))
+    assert "; figures of 1 min" in outcome.stdout.splitlines()[0]
+
+
 def test_call_sites_of_a_process_that_is_sampled(hakmem: Command) -> None:
     with running(Program(STATISTICS, {1: PROFILE})) as process:
         outcome = hakmem("top", "--once", "--interval", "0.1", str(process.pid))

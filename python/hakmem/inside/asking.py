@@ -8,7 +8,7 @@ from typing import TypeVar
 import click
 
 from hakmem.errors import HakmemError
-from hakmem.inside.live_file import Kind
+from hakmem.inside.live_file import WHEN_IT_ANSWERS, Kind
 from hakmem.inside.target import Target
 
 WAIT_OPTION = click.option(
@@ -17,7 +17,7 @@ WAIT_OPTION = click.option(
     default=10.0,
     show_default=True,
     metavar="S",
-    help="Give up when the process has not answered for S seconds: it answers when it allocates.",
+    help=f"Give up when the process has not answered for S seconds. It answers {WHEN_IT_ANSWERS}.",
 )
 
 _ATTEMPTS = 5

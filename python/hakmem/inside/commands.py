@@ -10,10 +10,11 @@ import click
 from hakmem.ending import shell_status_of_code
 from hakmem.errors import HakmemError
 from hakmem.inside.asking import WAIT_OPTION, answer_of, ask
+from hakmem.inside.freshness import change_since, shown_age
 from hakmem.inside.live_file import Kind, Publication
 from hakmem.inside.output import STANDARD_OUTPUT, write_whole
 from hakmem.inside.parameters import PID
-from hakmem.inside.process import Process, resident_bytes
+from hakmem.inside.process import Process, resident_now
 from hakmem.inside.slab_map import parse_slab_map
 from hakmem.inside.slab_map_plot import draw_slab_map
 from hakmem.inside.slab_map_text import print_slab_map
@@ -60,7 +61,9 @@ def stats(
 ) -> None:
     """Print the statistics of process PID, which runs on HAKMEM, or did when it crashed.
 
-    The process is not disturbed: it publishes them by itself, when it allocates.
+    The process is not disturbed: it publishes them by itself, on the slow paths of its allocator, which come
+    every few hundred allocations of a size, or when it needs or gives back a slab. Figures of a process
+    that has been idle since are as old as that; the first line says how old.
     """
     known: Process | None = None
     while True:
@@ -84,7 +87,8 @@ def _rendered(target: Target, form: str | None, output: Path, *, all_classes: bo
     if form == "json":
         return publication.text.rstrip("\n") + "\n"
     statistics = statistics_of(publication)
-    rss = resident_bytes(target.pid) if target.process else None
+    now = resident_now(target.pid) if target.process else None
+    rss = now.whole if now else None
     if form == "prometheus":
         from hakmem.inside.prometheus import exposition  # noqa: PLC0415 # its library takes a while to load
 
@@ -92,15 +96,16 @@ def _rendered(target: Target, form: str | None, output: Path, *, all_classes: bo
     to = console(sys.stdout if output == STANDARD_OUTPUT else None)
     with to.capture() as captured:
         heading = heading_of(statistics, target.pid, _freshness(target, publication))
-        print_stats(to, statistics, heading, rss, all_classes=all_classes)
+        change = change_since(publication, statistics, now)
+        print_stats(to, statistics, heading, rss, change, all_classes=all_classes)
     return captured.get()
 
 
 def _freshness(target: Target, publication: Publication) -> str:
-    age = shown_seconds(publication.age_seconds())
     if target.process is None:
+        age = shown_seconds(publication.age_seconds())
         return f"it has ended, and left these figures behind {age} ago"
-    return f"figures of {age} ago"
+    return shown_age(publication)
 
 
 @click.command()
@@ -120,8 +125,9 @@ def top(*, interval: float, once: bool, words: tuple[str, ...]) -> NoReturn:
     Of the processes of COMMAND, it shows the one that holds most memory.
 
     Shows live, resident and retained memory over time, rates, the size classes that cost most, fall-backs
-    and, where the process is sampled (see 'hakmem profile'), the call sites that hold most. Ctrl-C ends it.
-    Where the output is no terminal, one picture follows the other.
+    and, where the process is sampled (see 'hakmem profile'), the call sites that hold most. The first line
+    says how old the figures are, if that is more than a second. Ctrl-C ends it. Where the output is no
+    terminal, one picture follows the other.
     """
     if not words:
         raise HakmemError("nothing to watch: name a process number, or '-- COMMAND' to run one")
@@ -150,7 +156,7 @@ def map_command(*, pid: int, output: Path | None, text: bool, wait: float) -> No
     """Draw how the heap of process PID is occupied: a cell for each slab, a row for each superslab.
 
     The colour of a slab says how many of its blocks are live; free slabs (resident or given back), large
-    blocks and the allocator's own memory have colours of their own.
+    blocks and the allocator's own memory (metadata, mostly not resident) have colours of their own.
     """
     path = output or Path(f"hakmem.{pid}.map.png")
     with open_running(pid) as target:

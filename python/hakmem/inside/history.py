@@ -8,7 +8,7 @@ from hakmem.inside.statistics import Statistics, statistics_of
 
 _MOST_LOOKS = 400
 # What `hakmem top` draws over time.
-CURVES = ("live", "resident", "retained")
+CURVES = ("live", "resident", "retained", "whole process")
 
 
 @dataclass
@@ -20,14 +20,15 @@ class History:
     idle: bool = False  # nothing was published since the look before
     _last: Publication | None = None
 
-    def add(self, publication: Publication, resident: int) -> Statistics:
+    def add(self, publication: Publication, whole_process: int) -> Statistics:
         statistics = statistics_of(publication)
         self._measure_rates(publication, statistics)
         self._last = publication
         figures = {
             "live": statistics.memory("live_bytes"),
-            "resident": resident or statistics.memory("heap_resident_bytes"),
+            "resident": statistics.memory("heap_resident_bytes"),
             "retained": statistics.memory("retained_bytes"),
+            "whole process": whole_process or statistics.memory("heap_resident_bytes"),
         }
         for name, value in figures.items():
             self.curves[name].append(value)

@@ -29,6 +29,11 @@ HEADER = struct.Struct("<8sIIQI4xQQQQIIQIi")
 REQUEST_SEQUENCE_OFFSET = 64
 _REQUEST_KIND_OFFSET = 68  # the argument follows
 
+# Of a request, and of figures that are due.
+WHEN_IT_ANSWERS = (
+    "at its next slow path (every few hundred allocations of a size, or when it needs or gives back a slab)"
+)
+
 _READ_ATTEMPTS = 100
 _POLL_SECONDS = 0.02
 
@@ -183,7 +188,7 @@ class LiveFile:
                 # What nobody waits for any more must not happen later.
                 self._write_request(Kind.PUBLISH, 0, None)
                 raise NotAnsweredError(
-                    f"no answer within {seconds:g} s: an idle process answers when it next allocates; "
+                    f"no answer within {seconds:g} s; it answers {WHEN_IT_ANSWERS}; "
                     "try again when it works, or with a longer --wait"
                 )
             time.sleep(_POLL_SECONDS)

@@ -9,7 +9,7 @@ from hakmem.errors import HakmemError
 
 _SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _SIZE = re.compile(r"(\d+)([KMG]?)(?:i?B)?", re.IGNORECASE)
-_MOST_PID = 1 << 22  # the kernel's limit
+_MOST_DIGITS = 18  # of what could be meant as one; whether there is such a process is seen later
 
 
 class _Pid(click.ParamType):  # type: ignore[type-arg] # older versions take none
@@ -17,7 +17,7 @@ class _Pid(click.ParamType):  # type: ignore[type-arg] # older versions take non
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         text = str(value)
-        if not (text.isascii() and text.isdecimal() and 0 < int(text) <= _MOST_PID):
+        if not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS and int(text) > 0):
             raise HakmemError(f"'{text}' is not a process number: 'ps -e' and 'pidof PROGRAM' tell them")
         return int(text)
 

@@ -91,6 +91,30 @@ def resident_bytes(pid: int) -> int:
         return 0
 
 
+@dataclass(frozen=True)
+class Resident:
+    """In physical memory, in bytes."""
+
+    whole: int
+    anonymous: int  # of it, without files: heaps, stacks, data
+
+
+def resident_now(pid: int) -> Resident | None:
+    """As the kernel says; none if there is no such process any more."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(errors="replace")
+    except OSError:
+        return None
+    kibibytes = {
+        name: int(value.split()[0])
+        for name, _, value in (line.partition(":") for line in status.splitlines())
+        if name in ("VmRSS", "RssAnon")
+    }
+    if not kibibytes:  # it is ending: its memory is gone
+        return None
+    return Resident(kibibytes.get("VmRSS", 0) << 10, kibibytes.get("RssAnon", 0) << 10)
+
+
 def user_name(uid: int) -> str:
     try:
         return pwd.getpwuid(uid).pw_name

@@ -10,7 +10,7 @@ _COLOURS = {
     State.FREE_CLEAN: ("#f2f2f2", "free, given back"),
     State.FREE_DIRTY: ("#8fc7e8", "free, resident"),
     State.LARGE: ("#7a5ba8", "large block"),
-    State.INTERNAL: ("#555555", "the allocator's own"),
+    State.INTERNAL: ("#555555", "the allocator's metadata, mostly not resident"),
 }
 _SCALE = "RdYlGn"  # red: few live blocks keep a slab
 _BACKGROUND = "#ffffff"

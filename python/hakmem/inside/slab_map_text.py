@@ -23,8 +23,9 @@ def print_slab_map(to: Console, slab_map: SlabMap) -> None:
     """As many superslabs side by side as the width has room for."""
     to.print(
         f"{_LEVELS}: a size class's slab, 1/8 to all of its blocks live   "
-        "L: large block   #: internal   ~: free, resident   ·: free, given back"
+        "L: large block   ~: free, resident   ·: free, given back"
     )
+    to.print("#: internal, the allocator's metadata: reserved for it as a whole, but mostly not resident")
     for line in _lines(slab_map, to.width):
         to.print(line, no_wrap=True, crop=False)
 

@@ -10,15 +10,18 @@ from rich.text import Text
 from hakmem.inside.statistics import COUNTERS, LANES, Statistics
 from hakmem.inside.units import shown_bytes, shown_count, shown_seconds, shown_share
 
-# The parts of the heap's resident memory, which they add up to.
+# What `stats` and `top` mean by these.
+RESIDENT_MEANS = "the allocator's memory"
+WHOLE_PROCESS_MEANS = "that and all else that is resident: code, stacks, other mappings"
+# The parts of the heap's resident memory, which is their sum less the last.
 _PARTS = (
-    ("live", "live_bytes", 1, "in blocks that the program holds"),
-    ("cached", "cached_bytes", 1, "free, in the threads' magazines and remote buffers"),
-    ("free in slabs", "free_in_slabs_bytes", 1, "free and resident, in slabs that hold other blocks"),
-    ("slab tails", "slab_tail_bytes", 1, "resident, but no block fits"),
-    ("retained", "retained_bytes", 1, "free and resident, in no slab"),
-    ("metadata", "metadata_bytes", 1, "the allocator's own"),
-    ("untouched", "untouched_bytes", -1, "allocated, but never written: not resident"),
+    ("live", "live_bytes", "in blocks that the program holds"),
+    ("cached", "cached_bytes", "free, in the threads' magazines and remote buffers"),
+    ("free in slabs", "free_in_slabs_bytes", "free and resident, in slabs that hold other blocks"),
+    ("slab tails", "slab_tail_bytes", "resident, but no block fits"),
+    ("retained", "retained_bytes", "free and resident, in no slab"),
+    ("metadata", "metadata_bytes", "the allocator's own"),
+    ("less: untouched", "untouched_bytes", "handed out, but never written: not resident"),
 )
 # Counters that tell of one stage of the allocator.
 _STAGES = (
@@ -39,9 +42,18 @@ _MOST_CLASSES = 12
 
 
 def print_stats(
-    to: Console, statistics: Statistics, heading: str, process_rss: int | None, *, all_classes: bool = False
+    to: Console,
+    statistics: Statistics,
+    heading: str,
+    process_rss: int | None,
+    change: str | None = None,
+    *,
+    all_classes: bool = False,
 ) -> None:
+    """`change` is what has become of the process since."""
     to.print(Text(heading, style="bold"), soft_wrap=True)
+    if change:
+        to.print(Text(change, style="yellow"), soft_wrap=True)
     to.print(_memory_table(statistics, process_rss))
     to.print()
     to.print(_lanes_table(statistics))
@@ -97,18 +109,20 @@ def classes_table(entries: Sequence[dict[str, int] | object]) -> Table:
 def _memory_table(statistics: Statistics, process_rss: int | None) -> RenderableType:
     table = _table(("memory", "", "", ""))
     whole = statistics.memory("heap_resident_bytes")
-    for title, name, sign, meaning in _PARTS:
-        size = sign * statistics.memory(name)
+    for title, name, meaning in _PARTS:
+        size = statistics.memory(name)
         note = meaning
         if name == "live_bytes":
             note += f" ({shown_count(statistics.memory('live_blocks'))} blocks)"
         if name == "retained_bytes":
             note += f" (at most {shown_bytes(statistics.memory('retained_limit_bytes'))} may stay)"
         table.add_row(title, shown_bytes(size), shown_share(size, whole), note)
-    table.add_row("= resident", shown_bytes(whole), "", "the heap's; the sum of these", style="bold")
-    resident = statistics.memory("process_resident_bytes") or process_rss
+    counted = "as the kernel counts" if statistics.measured else "an estimate: --measure asks the kernel"
+    meaning = f"{RESIDENT_MEANS}: the sum of these ({counted})"
+    table.add_row("= resident", shown_bytes(whole), "", meaning, style="bold")
+    resident = process_rss or statistics.memory("process_resident_bytes")
     if resident:
-        table.add_row("whole process", shown_bytes(resident), "", "resident, as the kernel says")
+        table.add_row("whole process", shown_bytes(resident), "", WHOLE_PROCESS_MEANS)
     reserved = statistics.memory("reserved_bytes")
     table.add_row("reserved", shown_bytes(reserved), "", "address space: costs nothing")
     return Group(table)

@@ -1,15 +1,17 @@
 """Finds the live file of a process, or says in one line why there is none."""
 
+import errno
 import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from hakmem.errors import HakmemError
-from hakmem.inside.live_file import LiveFile, Publication
+from hakmem.inside.live_file import WHEN_IT_ANSWERS, LiveFile, Publication
 from hakmem.inside.process import Process, look_up, user_name
 
 SHARED_MEMORY = Path("/dev/shm")
+_FIRST_FIGURES = f"it does once it is 50 ms old or uses 4 MiB, {WHEN_IT_ANSWERS}"
 _START_IT_SO = "start the program with 'hakmem run -- PROGRAM'"
 
 
@@ -41,7 +43,7 @@ class Target:
         publication = self.file.read()
         if publication is None:
             raise HakmemError(
-                f"{self} has not published figures yet: it does when it allocates; try again in a moment"
+                f"{self} has not published figures yet: {_FIRST_FIGURES}; try again in a moment"
             )
         return publication
 
@@ -114,10 +116,10 @@ def _left_behind(pid: int) -> Target:
         except OSError as error:
             refused = error
     if refused is not None:
-        raise HakmemError(
-            f"process {pid} has ended, and the figures that it left in '{refused.filename}' are another "
-            f"user's: {refused.strerror}; run this as that user or as root"
-        )
+        left = f"process {pid} has ended, and the figures that it left in '{refused.filename}'"
+        if refused.errno == errno.EACCES and os.geteuid() != 0:
+            raise HakmemError(f"{left} are another user's; run this as that user or as root")
+        raise HakmemError(f"{left} cannot be opened: {refused.strerror}")
     raise HakmemError(f"there is no process {pid}, and none of that number left figures behind; see 'ps -e'")
 
 
@@ -150,12 +152,25 @@ def _why_nothing(process: Process) -> HakmemError:
     try:
         maps = process.maps()
     except OSError as error:
-        return HakmemError(f"cannot look into {process}: {error.strerror}; run this as root")
+        return _why_hidden(process, error)
     if "libhakmem" not in maps:
         return HakmemError(f"{process} does not run on HAKMEM: no libhakmem in its mappings; {_START_IT_SO}")
     if process.environment().get("HAKMEM_LIVE", "1").strip().lower() in ("0", "false", "no", "off"):
         return HakmemError(f"{process} publishes nothing: HAKMEM_LIVE is off in it; start it without that")
     return HakmemError(
-        f"{process} runs on HAKMEM, but has not published figures yet: it does when it allocates, and "
-        f"needs to be able to write to {SHARED_MEMORY}"
+        f"{process} runs on HAKMEM, but has not published figures yet: {_FIRST_FIGURES}; it needs to be "
+        f"able to write to {SHARED_MEMORY}"
     )
+
+
+def _why_hidden(process: Process, error: OSError) -> HakmemError:
+    if not process.is_alive():
+        return HakmemError(f"there is no process {process.pid} any more: it has just ended")
+    if os.geteuid() != 0:
+        advice = "the kernel guards it (it changed its user, for example); run this as root"
+    else:
+        advice = (
+            "you are root, but without the right to look into other processes (CAP_SYS_PTRACE), as in many "
+            "containers; run this outside of it, or start the container with that capability"
+        )
+    return HakmemError(f"cannot look into {process}: {error.strerror}: {advice}")

@@ -18,16 +18,16 @@ from rich.text import Text
 from hakmem import preload
 from hakmem.ending import ending_of_code
 from hakmem.errors import HakmemError
+from hakmem.inside.freshness import LIVE_SECONDS, change_since, shown_age
 from hakmem.inside.heap_profile import parse_heap_profile
 from hakmem.inside.history import History
 from hakmem.inside.live_file import Kind
-from hakmem.inside.process import family, resident_bytes
+from hakmem.inside.process import family, resident_bytes, resident_now
 from hakmem.inside.profile_report import Place, heaviest
 from hakmem.inside.stats_report import heading_of
 from hakmem.inside.symbols import Symbolizer, parse_mappings
 from hakmem.inside.target import Target, open_target
 from hakmem.inside.top_view import top_view
-from hakmem.inside.units import shown_seconds
 from hakmem.program import cannot_execute
 
 _PLAIN_HEIGHT = 30  # where there is no terminal to fit in
@@ -37,7 +37,7 @@ _PROFILE_WAIT_SECONDS = 0.3
 _PROFILE_EVERY = 5  # looks
 _PROFILE_RETRY = 30  # looks, where nothing is sampled
 _LOOKS_FOR_RATES = 2
-_STALE_SECONDS = 5.0
+_AT_ONCE_SECONDS = 0.25  # what is seen so soon after a publication belongs to it
 
 
 class Watcher:
@@ -50,6 +50,7 @@ class Watcher:
         self._history = History()
         self._sites: list[Place] = []
         self._next_profile = 1
+        self._whole_then = 0  # what the process had when it last published; 0: not seen
 
     def look(self, size: tuple[int, int]) -> tuple[Target, RenderableType]:
         """What there is to see now; HakmemError if nothing."""
@@ -60,12 +61,17 @@ class Watcher:
         target = self._target
         publication = target.read()
         self.looks += 1
-        statistics = self._history.add(publication, resident_bytes(target.pid))
-        self._look_at_profile(target)
+        now = resident_now(target.pid)
+        whole = now.whole if now else 0
+        statistics = self._history.add(publication, whole)
         age = publication.age_seconds()
-        state = f"figures of {shown_seconds(age)} ago" if age > _STALE_SECONDS else "live"
-        heading = heading_of(statistics, target.pid, state)
-        return target, top_view(heading, statistics, self._history, self._sites, size)
+        if not self._history.idle:
+            self._whole_then = whole if age <= _AT_ONCE_SECONDS else 0
+        change = change_since(publication, statistics, now, self._whole_then)
+        state = shown_age(publication) if age > LIVE_SECONDS else "live"
+        self._look_at_profile(target)
+        headings = [heading_of(statistics, target.pid, state), *([change] if change else [])]
+        return target, top_view(headings, statistics, self._history, self._sites, size)
 
     def close(self) -> None:
         if self._target:

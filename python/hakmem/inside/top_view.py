@@ -10,31 +10,39 @@ from rich.text import Text
 from hakmem.inside.history import History
 from hakmem.inside.profile_report import Place
 from hakmem.inside.statistics import Statistics
-from hakmem.inside.stats_report import classes_table, shown_fallbacks
+from hakmem.inside.stats_report import (
+    RESIDENT_MEANS,
+    WHOLE_PROCESS_MEANS,
+    classes_table,
+    shown_fallbacks,
+)
 from hakmem.inside.units import shown_bytes, shown_count, shown_rate
 
 _LEVELS = "▁▂▃▄▅▆▇█"
-_CURVE_STYLES = {"live": "green", "resident": "blue", "retained": "cyan"}
+_CURVE_STYLES = {"live": "green", "resident": "blue", "retained": "cyan", "whole process": "magenta"}
 # Counters whose rates are shown, and what they are called.
 _RATES = (
     (("refills", "refills"), ("flushes", "flushes"), ("remote frees", "remote_freed_blocks")),
     (("slabs made", "slabs_created"), ("slabs released", "slabs_released"), ("purges", "purges")),
     (("large blocks", "large_allocs"), ("huge blocks", "huge_allocs"), ("system calls", "system_calls")),
 )
+_MEANINGS = f"resident: {RESIDENT_MEANS}; whole process: {WHOLE_PROCESS_MEANS}"
 _BYTE_RATES = (("given back", "purged_bytes"), ("faulted ahead", "populated_bytes"))
 _FEWEST_CLASSES = 3
-_OTHER_LINES = 16
+_OTHER_LINES = 19
 
 
 def top_view(
-    heading: str,
+    headings: Sequence[str],
     statistics: Statistics,
     history: History,
     sites: Sequence[Place],
     size: tuple[int, int],
 ) -> RenderableType:
     width, height = size
-    parts: list[RenderableType] = [Text(heading, style="bold"), _curves(history, width), _rates(history)]
+    parts: list[RenderableType] = [Text(headings[0], style="bold")]
+    parts += [Text(line, style="yellow") for line in headings[1:]]
+    parts += [_curves(history, width), Text(_MEANINGS, style="bright_black"), _rates(history)]
     room = height - _OTHER_LINES - (2 * len(sites) + 1 if sites else 0)
     by_bytes = sorted(statistics.classes, key=lambda entry: entry.get("resident_bytes", 0), reverse=True)
     parts.append(classes_table(by_bytes[: max(_FEWEST_CLASSES, room)]))
@@ -60,7 +68,7 @@ def _curves(history: History, width: int) -> Table:
         table.add_column(justify=justify, no_wrap=True)
     for name, values in history.curves.items():
         highest = f"of at most {shown_bytes(max(values, default=0))}"
-        room = max(10, width - 45)
+        room = max(10, width - 52)
         line = Text(sparkline(values, room), style=_CURVE_STYLES[name])
         table.add_row(name, shown_bytes(values[-1] if values else 0), line, highest)
     return table
