@@ -203,6 +203,9 @@ static void after_fork_in_parent(void) {
 
 static void after_fork_in_child(void) {
     after_fork(true);
+    if (heap_child_listener != NULL) {
+        heap_child_listener();
+    }
 }
 
 /* Handlers that are registered first run last before a fork and first after it, so that those of other

@@ -16,6 +16,7 @@
 #include "os/shared_page.h"
 #include "os/signal.h"
 #include "os/stack_probe.h"
+#include "os/thread.h"
 
 #include <errno.h>
 #include <string.h>
@@ -72,9 +73,6 @@ struct live_page {
     int32_t done_errno;
     char unused[40];
     char request_path[PATH_BYTES];
-    /* Not for readers: the census that the next publication will have, as far as it is. A damaged one makes
-     * wrong figures and nothing worse. */
-    struct census census;
 };
 _Static_assert(offsetof(struct live_page, current) == 24 && offsetof(struct live_page, length) == 32 &&
                    offsetof(struct live_page, sequence) == 48 &&
@@ -83,7 +81,7 @@ _Static_assert(offsetof(struct live_page, current) == 24 && offsetof(struct live
                    offsetof(struct live_page, done_errno) == 84 &&
                    offsetof(struct live_page, request_path) == 128,
                "other programs know these");
-_Static_assert(sizeof(struct live_page) <= TEXTS_OFFSET, "the header and the census have one page");
+_Static_assert(sizeof(struct live_page) <= TEXTS_OFFSET, "the header has one page");
 
 /* When somebody shall look in next, in milliseconds of os_now_ms. relaxed: a hint; the handler of a signal
  * sets it, too */
@@ -95,20 +93,25 @@ static _Atomic size_t used_then;
 static _Atomic bool signalled;
 static bool publishes; /* as the option says */
 
-/* Held by the process of that number: a child that was made meanwhile must not wait for ever. acquire and
- * release between holders. */
-enum { NOBODY = 0, HELD_FOR_EVER = -1 };
+/* acquire and release between holders */
+enum { NOBODY, SOMEBODY, HELD_FOR_EVER };
 static _Atomic int holder;
+
+/* Whom all this is about. A process of another number that runs here was not made by fork: it shares the
+ * memory with us (vfork, clone), or libc does not know of it, and it has no part in this. Written while there
+ * is one thread. */
+static int own_pid;
 
 /* Under `holder`. */
 static struct {
     struct live_page *page; /* NULL: not made yet */
-    int pid;                /* of the process that made it, or will */
-    bool refused;           /* it cannot be made */
+    uint64_t credentials;   /* of the process when it made it */
+    bool refused;           /* it cannot be made, or must not be used any more */
     bool counting;          /* the census is under way */
     uint32_t text_bytes;    /* usable of each text */
     uint64_t cost_ns;       /* of the publication so far */
     struct shared_file file;
+    struct census census; /* that the next publication will have, as far as it is */
 } live;
 
 /* ---- The page ---------------------------------------------------------------------------------------- */
@@ -143,21 +146,20 @@ static bool make_page(void) {
         return false;
     }
     struct live_page *page = live.page;
-    page->pid = (uint32_t)live.pid;
+    live.credentials = os_credentials();
+    page->pid = (uint32_t)own_pid;
     page->buffer_bytes = TEXT_BYTES;
     page->start_ticks = os_start_ticks();
     memcpy(page->magic, "HAKLIVE1", sizeof page->magic);
     return true;
 }
 
-/* In a child of fork: the page is the parent's. */
-static void forget_page(int pid) {
+static void forget_page(void) {
     if (live.page != NULL) {
         shared_unmap(live.page, FILE_BYTES);
     }
     live.page = NULL;
-    live.counting = live.refused = false;
-    live.pid = pid;
+    live.counting = false;
 }
 
 /* ---- Publishing ---------------------------------------------------------------------------------------- */
@@ -194,7 +196,7 @@ static uint64_t interval_ms(uint64_t now_ms) {
 
 /* Some of the census, and the text when it is complete. Returns after how many milliseconds to go on. */
 static uint64_t work(uint64_t now_ms) {
-    struct census *census = &live.page->census;
+    struct census *census = &live.census;
     uint64_t begin = os_now_ns();
     if (!live.counting) {
         census_begin(census, false);
@@ -286,6 +288,14 @@ static void handle_request(void) {
     if (sequence == atomic_load_explicit(&page->done_sequence, memory_order_relaxed) || !stack_has_room()) {
         return;
     }
+    if (os_credentials() != live.credentials) {
+        /* Whoever could write there when it was made shall not have done with today's rights what he may not.
+         */
+        shared_remove(&live.file);
+        forget_page();
+        live.refused = true;
+        return;
+    }
     char path[PATH_BYTES];
     memcpy(path, page->request_path, sizeof path); /* the client may change it under our hands */
     path[sizeof path - 1] = '\0';
@@ -297,31 +307,14 @@ static void handle_request(void) {
 /* ---- When ------------------------------------------------------------------------------------------------
  */
 
-/* From whom `*found` says; where that is not so, it says afterwards. */
-OFTEN static bool take_over(int *found, int taker) {
-    return atomic_compare_exchange_strong_explicit(&holder, found, taker, memory_order_acquire,
+OFTEN static bool hold(int how) {
+    int found = NOBODY;
+    return atomic_compare_exchange_strong_explicit(&holder, &found, how, memory_order_acquire,
                                                    memory_order_relaxed);
 }
 
-static bool hold(int pid) {
-    int found = NOBODY;
-    while (found != pid && found != HELD_FOR_EVER) {
-        if (take_over(&found, pid)) {
-            return true;
-        }
-    }
-    return false; /* another thread of this process is at it */
-}
-
 /* Held. Returns after how many milliseconds to come again. */
-static uint64_t serve(int pid, uint64_t now_ms, enum heap_event_place place) {
-    if (live.pid != pid) {
-        bool first = live.pid == 0;
-        forget_page(pid);
-        if (!first) {
-            return FIRST_IN_CHILD_MS;
-        }
-    }
+static uint64_t serve(uint64_t now_ms, enum heap_event_place place) {
     if (place == HEAP_EVENT_IN_PROGRAM && atomic_exchange_explicit(&signalled, false, memory_order_relaxed)) {
         stats_write();
     }
@@ -343,11 +336,10 @@ static uint64_t serve(int pid, uint64_t now_ms, enum heap_event_place place) {
 
 static COLD void serve_now(uint64_t now_ms, enum heap_event_place place) {
     int saved_errno = errno;
-    int pid = os_process_id();
-    if (hold(pid)) {
+    if (os_process_id() == own_pid && hold(SOMEBODY)) {
         /* First, so that a signal that comes meanwhile has the last word. */
         atomic_store_explicit(&due_ms, NEVER, memory_order_relaxed);
-        uint64_t pause = serve(pid, now_ms, place);
+        uint64_t pause = serve(now_ms, place);
         uint64_t never = NEVER;
         atomic_store_explicit(&used_then, arena_used_bytes(), memory_order_relaxed);
         atomic_store_explicit(&due_if_changed_ms,
@@ -384,7 +376,21 @@ static void at_signal(int number) {
     atomic_store_explicit(&due_ms, 0, memory_order_relaxed);
 }
 
+/* The page is the parent's, and so is whoever held it. */
+static void begin_in_child(void) {
+    own_pid = os_process_id();
+    forget_page();
+    live.refused = false;
+    atomic_store_explicit(&holder, NOBODY, memory_order_relaxed);
+    if (publishes) {
+        uint64_t first = os_now_ms() + FIRST_IN_CHILD_MS;
+        atomic_store_explicit(&due_ms, first, memory_order_relaxed);
+        atomic_store_explicit(&due_if_changed_ms, first, memory_order_relaxed);
+    }
+}
+
 OFTEN void live_start(int stats_signal) {
+    own_pid = os_process_id();
     publishes = option_bool(OPTION_LIVE);
     counters_begin_at(loaded_ms());
     bool listens = stats_signal != 0 && os_on_signal(stats_signal, at_signal);
@@ -393,6 +399,7 @@ OFTEN void live_start(int stats_signal) {
     }
     if (publishes || listens) {
         atomic_store_explicit(&due_ms, publishes ? loaded_ms() + FIRST_MS : NEVER, memory_order_relaxed);
+        heap_child_listener = begin_in_child;
         atomic_store_explicit(&heap_event_listener, on_event, memory_order_relaxed);
     }
 }
@@ -401,17 +408,16 @@ OFTEN void live_start(int stats_signal) {
 #define END_PATIENCE 100
 
 OFTEN void live_end(void) {
-    /* For ever, because threads that still run must not make another page. */
-    int found = NOBODY;
-    bool held = take_over(&found, HELD_FOR_EVER);
-    for (int i = 0; i < END_PATIENCE && !held; i++) {
-        if (found == os_process_id()) {
-            os_sleep_ms(1);
-            found = NOBODY;
-        } /* else it was left held by a thread that is the parent's */
-        held = take_over(&found, HELD_FOR_EVER);
+    if (os_process_id() != own_pid) {
+        return;
     }
-    if (held && live.page != NULL && live.pid == os_process_id()) {
+    /* For ever, because threads that still run must not make another page. */
+    bool held = hold(HELD_FOR_EVER);
+    for (int i = 0; i < END_PATIENCE && !held; i++) {
+        os_sleep_ms(1);
+        held = hold(HELD_FOR_EVER);
+    }
+    if (held && live.page != NULL) {
         shared_remove(&live.file);
     }
 }

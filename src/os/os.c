@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -290,8 +291,19 @@ void os_write(int fd, const char *bytes, size_t length) {
     errno = saved_errno;
 }
 
+/* Beyond the limit, writing sends a signal; no report is as long as this. */
+#define FILE_BYTES_MOST ((rlim_t)64 << 20)
+
 int os_open_for_writing(const char *path) {
-    return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < FILE_BYTES_MOST) {
+        errno = EFBIG;
+        return -1;
+    }
+    /* Not libc's open, which is a cancellation point; and a pipe that nobody reads must not make the program
+     * wait. */
+    return (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK,
+                        0644);
 }
 
 int os_duplicate(int fd) {

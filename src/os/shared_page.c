@@ -22,7 +22,8 @@
 
 /* System calls proper where libc's function is a cancellation point, since the caller may hold a lock. */
 static int open_file(const char *path, int flags) {
-    return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_NOFOLLOW | O_CLOEXEC, ONLY_OWNER);
+    /* Under the name there may be anything of anybody's; a pipe must not make the program wait. */
+    return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, ONLY_OWNER);
 }
 
 /* Beyond the limit, making a file longer sends a signal. */
@@ -54,7 +55,9 @@ static void name_file(struct shared_file *file) {
 
 /* A page may be looked at for so long after a crash. */
 #define KEPT_MS ((uint64_t)3600 * 1000)
-#define SWEEP_BUFFERS_MOST 8
+#define SWEEP_BUFFERS_MOST 64
+/* So many of them at most: a container's /dev/shm is small. */
+#define KEPT_MOST 32
 #define PUBLISHED_MS_OFFSET 56
 
 struct directory_entry {
@@ -84,19 +87,23 @@ static int process_of(const char *name, const char *own_name) {
 
 static bool is_old(int directory, const char *name) {
     uint64_t published_ms = 0;
-    int fd = (int)syscall(SYS_openat, directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat status;
+    int fd = (int)syscall(SYS_openat, directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
         return false;
     }
-    bool known = syscall(SYS_pread64, fd, &published_ms, sizeof published_ms, (off_t)PUBLISHED_MS_OFFSET) ==
-                 (long)sizeof published_ms;
+    bool known = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+                 syscall(SYS_pread64, fd, &published_ms, sizeof published_ms, (off_t)PUBLISHED_MS_OFFSET) ==
+                     (long)sizeof published_ms;
     os_close(fd);
     return known && published_ms + KEPT_MS < os_real_ms();
 }
 
 /* Processes that are killed or call _exit, and those that become another program, leave their files. */
 static void sweep(const struct shared_file *own) {
-    _Alignas(struct directory_entry) char entries[4096];
+    /* Not on the stack, of which a coroutine may have little. One thread makes the process's file. */
+    static _Alignas(struct directory_entry) char entries[4096];
+    int left = 0;
     int directory = (int)syscall(SYS_openat, AT_FDCWD, "/dev/shm", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     long filled = 1;
     for (int i = 0; directory >= 0 && i < SWEEP_BUFFERS_MOST && filled > 0; i++) {
@@ -105,7 +112,8 @@ static void sweep(const struct shared_file *own) {
             const struct directory_entry *entry =
                 (const struct directory_entry *)(const void *)(entries + at);
             int process = process_of(entry->name, own->name);
-            if (process != 0 && kill(process, 0) != 0 && errno == ESRCH && is_old(directory, entry->name)) {
+            if (process != 0 && kill(process, 0) != 0 && errno == ESRCH &&
+                (++left > KEPT_MOST || is_old(directory, entry->name))) {
                 unlinkat(directory, entry->name, 0);
             }
             at += entry->length;
@@ -118,8 +126,18 @@ static void sweep(const struct shared_file *own) {
 
 /* ---- The file ------------------------------------------------------------------------------------------ */
 
+/* Whoever may write to the file may ask for things to be done, which must not be done with other rights. */
+static bool has_one_identity(void) {
+    uid_t user, effective_user, saved_user;
+    gid_t group, effective_group, saved_group;
+    return getauxval(AT_SECURE) == 0 && getresuid(&user, &effective_user, &saved_user) == 0 &&
+           user == effective_user && user == saved_user &&
+           getresgid(&group, &effective_group, &saved_group) == 0 && group == effective_group &&
+           group == saved_group;
+}
+
 void *shared_make(struct shared_file *file, size_t bytes) {
-    if (getauxval(AT_SECURE) != 0 || !size_is_allowed(bytes)) {
+    if (!has_one_identity() || !size_is_allowed(bytes)) {
         return NULL;
     }
     name_file(file);

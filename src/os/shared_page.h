@@ -22,8 +22,9 @@ struct shared_file {
 };
 
 /* Makes the process's file, of `bytes` of which nothing is usable yet, in place of one that an earlier
- * process of that number has left; NULL if that is not to be had, or not wanted in a process with raised
- * privileges. Removes those of processes that ended an hour ago. */
+ * process of that number has left; NULL if that is not to be had, or not wanted in a process that acts for
+ * another user. Removes those of processes that ended an hour ago, and of others that ended if they are many.
+ */
 void *shared_make(struct shared_file *file, size_t bytes);
 /* Makes a part of it usable. */
 bool shared_extend(const struct shared_file *file, size_t offset, size_t bytes);

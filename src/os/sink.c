@@ -1,7 +1,6 @@
 #include "os/sink.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -69,8 +68,4 @@ int sink_end(struct sink *sink) {
         return -1;
     }
     return 0;
-}
-
-int sink_open(const char *path) {
-    return (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 }

@@ -26,7 +26,4 @@ void sink_bytes(struct sink *sink, uint64_t bytes);
 /* Writes what is left. 0, or -1 with errno if anything could not be written. */
 int sink_end(struct sink *sink);
 
-/* A new or emptied file for writing: a descriptor, or -1 with errno. */
-int sink_open(const char *path);
-
 #endif

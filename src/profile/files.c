@@ -4,6 +4,7 @@
 #include "base/bits.h"
 #include "base/text.h"
 #include "options/options.h"
+#include "os/kept.h"
 #include "os/os.h"
 #include "os/report.h"
 #include "os/signal.h"
@@ -25,7 +26,9 @@ static _Atomic uint32_t files_written;
 static _Atomic bool wanted; /* by a signal that came while somebody was counting a sample */
 static _Atomic uint64_t peak_bytes, peak_ms;
 
-static int error_output = STDERR_FILENO;
+/* Many programs close their standard error in a last handler, to see whether that works. */
+static struct kept_file error_file;
+static bool error_kept;
 
 /* "%p" becomes the process id, "%n" the number of the file. */
 static void expand(const char *pattern, struct text *path) {
@@ -57,7 +60,7 @@ static void write_snapshot(struct snapshot *snapshot) {
     char path[OPTION_TEXT_BYTES] = "";
     struct text text = TEXT_ON(path);
     expand(option_text(OPTION_PROF_FILE), &text);
-    int fd = sink_open(path);
+    int fd = os_open_for_writing(path);
     if (fd < 0) {
         report_failure(path, errno);
         snapshot_end(snapshot);
@@ -126,9 +129,8 @@ OFTEN void files_at_start(void) {
         report_line("HAKMEM_PROF_SIGNAL: the system refuses a handler for this signal; ignored");
     }
     if (option_bool(OPTION_PROF_LEAKS)) {
-        /* Many programs close their standard error in a last handler, to see whether that works. */
-        int fd = os_duplicate(STDERR_FILENO);
-        error_output = fd >= 0 ? fd : error_output;
+        error_file = kept_open(STDERR_FILENO);
+        error_kept = true;
     }
 }
 
@@ -137,6 +139,6 @@ OFTEN void files_at_exit(void) {
         write_file();
     }
     if (option_bool(OPTION_PROF_LEAKS)) {
-        leaks_write(error_output);
+        leaks_write(error_kept ? kept_descriptor(&error_file) : STDERR_FILENO);
     }
 }

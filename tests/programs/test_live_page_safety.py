@@ -1,0 +1,59 @@
+"""What a program, its user or a stranger does must not turn the library's own files against the program."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from .builder import Builder
+from .harness import Runner
+
+BUSY_MS = 300
+BUSY = f"""
+import time
+end = time.monotonic() + {BUSY_MS / 1000}
+while time.monotonic() < end:
+    blocks = [bytearray(size) for size in range(0, 30000, 7)]
+print("done")
+"""
+# No process has this number: the highest that the kernel gives is 2^22.
+NOBODY = 2147483000
+
+
+def test_a_pipe_under_a_dead_process_name_stops_nobody(runner: Runner) -> None:
+    pipe = Path(f"/dev/shm/hakmem-{os.geteuid()}-{NOBODY}")
+    os.mkfifo(pipe)
+    try:
+        finished = runner.run([sys.executable, "-c", BUSY], env={"PYTHONMALLOC": "malloc"})
+    finally:
+        pipe.unlink(missing_ok=True)
+    assert finished.text.strip() == "done", finished
+
+
+def test_children_of_vfork_have_no_part_in_it(runner: Runner, builder: Builder) -> None:
+    runner.run([builder.program("c/vfork_children_that_allocate.c")])
+
+
+@pytest.mark.parametrize("option", ["HAKMEM_PROF_LEAKS", "HAKMEM_STATS"])
+def test_reports_at_exit_spare_the_files_of_the_program(
+    runner: Runner, builder: Builder, tmp_path: Path, option: str
+) -> None:
+    data = tmp_path / "data"
+    runner.run([builder.program("c/descriptors_closed_at_start.c"), data], env={option: "1"}, proven=False)
+    assert data.read_bytes() == b"mine"
+
+
+def test_a_profile_that_would_exceed_a_limit_is_not_begun(runner: Runner, tmp_path: Path) -> None:
+    profile = tmp_path / "profile"
+    command = f"ulimit -f 1 && exec {sys.executable} -c 'print(\"done\")'"
+    finished = runner.run(
+        ["bash", "-c", command],
+        env={"HAKMEM_PROF": "1", "HAKMEM_PROF_FILE": str(profile)},
+        proven=False,  # the statistics are not written either
+        may_speak=True,
+    )
+    assert "done" in finished.text, finished
+    assert not profile.exists()
