@@ -35,6 +35,7 @@
 /* A process that grows or shrinks by so much, and by this part of what it has, publishes after this part of
  * the interval, and may be young: what it falls asleep with shall not be far from what was said last. */
 #define CHANGE_BYTES ((size_t)4 << 20)
+#define FIRST_CHANGE_BYTES ((size_t)32 << 20)
 #define CHANGE_PART 32
 #define CHANGE_INTERVAL_PART 20
 /* So long a thread works on it at once. */
@@ -358,7 +359,8 @@ OFTEN static bool has_changed(uint64_t now_ms) {
     size_t now = arena_used_bytes();
     size_t then = atomic_load_explicit(&used_then, memory_order_relaxed);
     size_t change = now > then ? now - then : then - now;
-    return change > max_size(CHANGE_BYTES, then / CHANGE_PART) &&
+    size_t least = then == 0 ? FIRST_CHANGE_BYTES : CHANGE_BYTES;
+    return change > max_size(least, then / CHANGE_PART) &&
            now_ms >= atomic_load_explicit(&due_if_changed_ms, memory_order_relaxed);
 }
 

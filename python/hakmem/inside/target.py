@@ -11,7 +11,7 @@ from hakmem.inside.live_file import WHEN_IT_ANSWERS, LiveFile, Publication
 from hakmem.inside.process import Process, look_up, user_name
 
 SHARED_MEMORY = Path("/dev/shm")
-_FIRST_FIGURES = f"it does once it is 50 ms old or uses 4 MiB, {WHEN_IT_ANSWERS}"
+_FIRST_FIGURES = f"it does once it is 50 ms old or uses 32 MiB, {WHEN_IT_ANSWERS}"
 _START_IT_SO = "start the program with 'hakmem run -- PROGRAM'"
 
 
