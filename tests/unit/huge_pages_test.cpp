@@ -52,44 +52,39 @@ class HugePages : public testing::TestWithParam<std::size_t> {
     ~HugePages() override {
         hak_collect();
     }
+
+    // One page in sixteen.
+    static constexpr std::size_t kStep = 64 * kKiB;
+
+    static void expect_sparse_blocks_to_stay_sparse(std::size_t live, const char *when) {
+        hak_collect();
+        const ResidentMeter meter;
+        PointerArray blocks(live);
+        for (void *&block : blocks) {
+            block = hak_malloc(GetParam());
+            touch(block, GetParam(), kStep);
+        }
+        meter.expect_growth_within(live * GetParam() / kStep * kPage + 2 * kMiB, when);
+        for (void *block : blocks) {
+            hak_free(block);
+        }
+    }
 };
 
 TEST_P(HugePages, DoNotSwellBlocksThatAreTouchedHereAndThere) {
-    constexpr std::size_t kStep = 64 * kKiB;
     const std::size_t live = 40 * kMiB / GetParam();
     churn(GetParam(), kStep, 200, live);
-    hak_collect();
-    const ResidentMeter meter;
-    PointerArray blocks(live);
-    for (void *&block : blocks) {
-        block = hak_malloc(GetParam());
-        touch(block, GetParam(), kStep);
-    }
-    meter.expect_growth_within(40 * kMiB / kStep * kPage + 2 * kMiB, "with one page in sixteen touched");
-    for (void *block : blocks) {
-        hak_free(block);
-    }
+    expect_sparse_blocks_to_stay_sparse(live, "with one page in sixteen touched");
 }
 
 TEST_P(HugePages, AreForsakenWhenTheProgramFillsItsBlocksNoMore) {
-    constexpr std::size_t kStep = 64 * kKiB;
     const std::size_t live = 40 * kMiB / GetParam();
     churn(GetParam(), kPage, 400, live);
     for (int i = 0; i < 2; i++) {
         hak_collect();
         churn(GetParam(), kStep, static_cast<int>(live), live);
     }
-    hak_collect();
-    const ResidentMeter meter;
-    PointerArray blocks(live);
-    for (void *&block : blocks) {
-        block = hak_malloc(GetParam());
-        touch(block, GetParam(), kStep);
-    }
-    meter.expect_growth_within(40 * kMiB / kStep * kPage + 2 * kMiB, "after a change of habit");
-    for (void *block : blocks) {
-        hak_free(block);
-    }
+    expect_sparse_blocks_to_stay_sparse(live, "after a change of habit");
 }
 
 TEST_P(HugePages, LeaveNothingBehindInFreeMemory) {
