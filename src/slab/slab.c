@@ -92,9 +92,10 @@ size_t slab_take_returned(struct slab *slab, uintptr_t start, uint64_t pending[2
 /* Owner: marks blocks free that it holds in no other form. */
 static void put_own(struct slab *slab, unsigned word, uint64_t mask) {
     uint64_t full = size_class_word_mask(&size_classes[slab->size_class], word);
-    /* relaxed: nobody has written to these blocks since the owner took them, and the summary below is
-     * released; a remote slab_put of a neighbour is ordered by its own operations */
-    uint64_t old = atomic_fetch_or_explicit(&slab->words[word], mask, memory_order_relaxed);
+    /* acquire pairs with the release in slab_put: where this completes a word, what the threads that returned
+     * its other blocks did to the slab is over when it is given back. Nothing of the owner's own is to be
+     * released here: the summary below is. */
+    uint64_t old = atomic_fetch_or_explicit(&slab->words[word], mask, memory_order_acquire);
     atomic_store_explicit(&slab->returned, true, memory_order_relaxed);
     if ((old | mask) == full) {
         atomic_fetch_add_explicit(&slab->full_words, 1, memory_order_release);
