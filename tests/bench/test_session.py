@@ -27,6 +27,12 @@ def workload(name: str, kind: str = "time", needs: tuple[str, ...] = ()) -> Work
     return Workload(name, kind, "Something.", ("true",), needs=needs)
 
 
+@pytest.fixture(autouse=True)
+def quiet_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What else runs here decides which runs count: in these tests, nothing does."""
+    monkeypatch.setattr("bench.load.OtherLoad.share", lambda _: 0.0)
+
+
 @pytest.fixture
 def empty() -> Results:
     made = results()
