@@ -63,7 +63,7 @@ size_t os_resident_bytes(void);
 uint64_t os_call_count(void);
 
 void os_write(int fd, const char *bytes, size_t length);
-int os_open_for_writing(const char *path); /* truncates; -1 on failure, and under a limit of file sizes */
+int os_open_for_writing(const char *path); /* truncates; -1 on failure */
 /* Another descriptor of the same file, with a high number and closed on exec; -1 on failure. */
 int os_duplicate(int fd);
 void os_close(int fd);

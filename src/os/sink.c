@@ -1,6 +1,9 @@
 #include "os/sink.h"
 
 #include <errno.h>
+#include <stdbool.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -13,9 +16,21 @@ void sink_begin(struct sink *sink, int fd) {
     sink->text = TEXT_ON(sink->buffer);
 }
 
+/* Beyond the limit, making a file longer sends a signal. */
+static bool size_is_allowed(int fd, size_t more) {
+    struct rlimit limit;
+    struct stat status;
+    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+           fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
+           (rlim_t)status.st_size + more <= limit.rlim_cur;
+}
+
 static void flush(struct sink *sink) {
     const char *at = sink->buffer;
     size_t left = sink->text.length;
+    if (left > 0 && sink->error == 0 && !size_is_allowed(sink->fd, left)) {
+        sink->error = EFBIG;
+    }
     while (left > 0 && sink->error == 0) {
         long written = syscall(SYS_write, sink->fd, at, left);
         if (written > 0) {
