@@ -38,11 +38,16 @@ void arena_give_huge(struct slab *head, bool resident);
 bool arena_resize(struct slab *head, unsigned slabs);
 bool arena_resize_huge(struct slab *head, size_t bytes);
 
+/* Whether a run is of whole superslabs. */
+static inline bool arena_run_is_huge(const struct slab *head) {
+    return head->run_slabs == 0;
+}
+
 /* Length of a run in slabs. */
 static inline size_t arena_run_slabs(const struct slab *head) {
     /* relaxed: only its owner changes a run */
     size_t span = atomic_load_explicit(&head->span_bytes, memory_order_relaxed);
-    return head->run_slabs != 0 ? head->run_slabs : round_up(span, SUPERSLAB_BYTES) >> SLAB_SHIFT;
+    return !arena_run_is_huge(head) ? head->run_slabs : round_up(span, SUPERSLAB_BYTES) >> SLAB_SHIFT;
 }
 
 /* Purges everything that is free and resident. Returns the bytes. */

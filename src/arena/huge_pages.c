@@ -16,15 +16,20 @@ static void *superslab_of(struct slab *head, size_t superslab) {
     return (void *)(arena_address(head) + (superslab << SUPERSLAB_SHIFT));
 }
 
+static void note_asking(struct slab *head) {
+    if (!head->huge_pages) {
+        head->huge_pages = true;
+        atomic_fetch_add_explicit(&asking, 1, memory_order_relaxed);
+    }
+}
+
 static void ask(struct slab *head, size_t first, size_t end) {
     if (first >= end ||
         (!head->huge_pages && atomic_load_explicit(&asking, memory_order_relaxed) >= ASKING_MOST)) {
         return;
     }
-    if (os_ask_for_huge_pages(superslab_of(head, first), (end - first) << SUPERSLAB_SHIFT, true) &&
-        !head->huge_pages) {
-        head->huge_pages = true;
-        atomic_fetch_add_explicit(&asking, 1, memory_order_relaxed);
+    if (os_ask_for_huge_pages(superslab_of(head, first), (end - first) << SUPERSLAB_SHIFT, true)) {
+        note_asking(head);
     }
 }
 
@@ -44,7 +49,7 @@ void huge_pages_taken(struct slab *head, size_t bytes, size_t dirty_slabs) {
     head->watched = clean;
     head->ahead = testimony_says_filled(start, bytes, clean);
     if (head->ahead) {
-        size_t whole = head->run_slabs == 0 ? round_down(bytes, SUPERSLAB_BYTES) : 0;
+        size_t whole = arena_run_is_huge(head) ? round_down(bytes, SUPERSLAB_BYTES) : 0;
         ask(head, 0, whole >> SUPERSLAB_SHIFT);
         os_populate((void *)(start + whole), bytes - whole);
     }
@@ -79,9 +84,8 @@ void huge_pages_grown(struct slab *head, size_t had, size_t bytes) {
 }
 
 void huge_pages_moved(struct slab *from, struct slab *to) {
-    if (from->huge_pages && !to->huge_pages) {
-        to->huge_pages = true;
-        atomic_fetch_add_explicit(&asking, 1, memory_order_relaxed);
+    if (from->huge_pages) {
+        note_asking(to);
     }
     to->ahead = to->ahead || from->ahead || from->huge_pages;
     to->watched = false;

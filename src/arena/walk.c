@@ -56,7 +56,7 @@ static struct piece used_piece(const struct region *r, size_t slab) {
     }
     /* A step may begin in the middle of a huge run that was taken since the last one: what its header says
      * there is of another time, and must not lead beyond what can be. */
-    bool huge = piece.kind == PIECE_LARGE && head->run_slabs == 0;
+    bool huge = piece.kind == PIECE_LARGE && arena_run_is_huge(head);
     size_t room = huge ? committed_slabs(r) - slab : SLABS_PER_SUPERSLAB - slab % SLABS_PER_SUPERSLAB;
     piece.slabs = min_size(max_size(arena_run_slabs(head), 1), room);
     return piece;

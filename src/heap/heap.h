@@ -47,7 +47,7 @@ struct counters {
     _Atomic uint64_t remote_frees, remote_flushes;
     _Atomic uint64_t slabs_created, slabs_recycled, slabs_released, slabs_adopted;
     _Atomic uint64_t large_allocs, large_frees, huge_allocs, huge_frees, huge_remaps;
-    _Atomic uint64_t magazine_growths, borrowed_blocks;
+    _Atomic uint64_t magazine_growths;
     _Atomic uint64_t populated_slabs, faults_avoided, reclaimed;
 };
 

@@ -15,10 +15,6 @@ static struct slab *header_of(const void *p) {
     return region_slab(region, region_slab_index(region, (uintptr_t)p));
 }
 
-static bool is_huge(const struct slab *slab) {
-    return slab->run_slabs == 0;
-}
-
 static size_t span_of(const struct slab *slab) {
     /* relaxed: only the block's owner changes it */
     return atomic_load_explicit(&slab->span_bytes, memory_order_relaxed);
@@ -77,7 +73,7 @@ void *large_allocate(struct heap *heap, size_t size, size_t alignment, bool *zer
 }
 
 static const char *lane_of(const struct slab *slab) {
-    return is_huge(slab) ? "huge" : "large";
+    return arena_run_is_huge(slab) ? "huge" : "large";
 }
 
 static struct slab *require_start(const char *kind, const void *p) {
@@ -90,7 +86,7 @@ static struct slab *require_start(const char *kind, const void *p) {
 
 void large_free(struct heap *heap, void *p) {
     struct slab *slab = require_start("invalid free (not the start of a block)", p);
-    bool huge = is_huge(slab);
+    bool huge = arena_run_is_huge(slab);
     uint8_t expected = SLAB_LARGE;
     /* relaxed: the winner of two frees of the same block goes on, the other is misuse */
     if (UNLIKELY(!atomic_compare_exchange_strong_explicit(&slab->state, &expected, SLAB_INTERNAL,
@@ -175,7 +171,7 @@ static void *resize(struct heap *heap, void *p, size_t size) {
         return NULL;
     }
     size_t span = round_up(size, OS_PAGE_BYTES);
-    if (!is_huge(slab)) {
+    if (!arena_run_is_huge(slab)) {
         if (span > LARGE_MAX_BYTES) {
             return NULL;
         }

@@ -75,7 +75,6 @@ static void *borrow(struct heap *heap, unsigned size_class) {
     for (unsigned end = (unsigned)min_size(c + LENDERS, SPACED_CLASSES); c < end; c++) {
         struct magazine *m = &heap->magazines[c];
         if (m->top != m->base) {
-            count(&heap->counters.borrowed_blocks, 1);
             return *--m->top;
         }
     }

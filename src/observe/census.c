@@ -171,7 +171,7 @@ static void visit(const struct piece *piece, void *context) {
     size_t bytes = piece->slabs << SLAB_SHIFT;
     uintptr_t end = piece->address + bytes;
     bool beyond =
-        piece->kind == PIECE_METADATA || (piece->kind == PIECE_LARGE && piece->head->run_slabs == 0);
+        piece->kind == PIECE_METADATA || (piece->kind == PIECE_LARGE && arena_run_is_huge(piece->head));
     struct deferred d = {.address = piece->address, .bytes = bytes, .span = bytes, .kind = piece->kind};
     if (piece->kind == PIECE_LARGE) {
         /* relaxed: a statistic */

@@ -18,7 +18,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 static void get_memory(hak_stats_t *out) {
     struct census census;
@@ -128,14 +127,6 @@ static void expand_path(const char *pattern, struct text *path) {
     }
 }
 
-/* Many programs close their standard error in a last handler, to see whether that works. */
-static struct kept_file error_file;
-static bool error_kept;
-
-static int error_output(void) {
-    return error_kept ? kept_descriptor(&error_file) : STDERR_FILENO;
-}
-
 OFTEN static bool wanted_at_exit(void) {
     return option_bool(OPTION_STATS) || option_bool(OPTION_STATS_JSON);
 }
@@ -143,8 +134,7 @@ OFTEN static bool wanted_at_exit(void) {
 OFTEN void stats_at_start(void) {
     uint64_t signal = option_number(OPTION_STATS_SIGNAL);
     if ((wanted_at_exit() || signal != 0) && option_text(OPTION_STATS_FILE)[0] == '\0') {
-        error_file = kept_open(STDERR_FILENO);
-        error_kept = true;
+        os_keep_error_output();
     }
     live_start((int)signal);
 }
@@ -153,7 +143,7 @@ void stats_write(void) {
     const char *pattern = option_text(OPTION_STATS_FILE);
     bool as_json = option_bool(OPTION_STATS_JSON);
     if (pattern[0] == '\0') {
-        write_to(error_output(), as_json);
+        write_to(os_error_output(), as_json);
         return;
     }
     char buffer[OPTION_TEXT_BYTES];
@@ -169,7 +159,7 @@ void stats_write(void) {
         text_string(&line, strerrordesc_np(errno));
         text_string(&line, "); the statistics go to stderr");
         report_line(message);
-        write_to(error_output(), as_json);
+        write_to(os_error_output(), as_json);
         return;
     }
     write_to(fd, as_json);

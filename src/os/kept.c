@@ -3,22 +3,37 @@
 #include "os/os.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-static bool is_the_file(const struct kept_file *file, int fd) {
-    struct stat status;
-    return fstat(fd, &status) == 0 && status.st_dev == file->device && status.st_ino == file->inode;
-}
+static struct {
+    bool tried;
+    int fd; /* a duplicate of ours, or the original where there is none */
+    uint64_t device, inode;
+} kept;
 
-struct kept_file kept_open(int fd) {
-    struct stat status;
-    if (fstat(fd, &status) != 0) {
-        return (struct kept_file){.fd = -1};
+void os_keep_error_output(void) {
+    if (kept.tried) {
+        return;
     }
-    int duplicate = os_duplicate(fd);
-    return (struct kept_file){duplicate >= 0 ? duplicate : fd, status.st_dev, status.st_ino};
+    kept.tried = true;
+    kept.fd = -1;
+    struct stat status;
+    if (fstat(STDERR_FILENO, &status) == 0) {
+        int duplicate = os_duplicate(STDERR_FILENO);
+        kept.fd = duplicate >= 0 ? duplicate : STDERR_FILENO;
+        kept.device = status.st_dev;
+        kept.inode = status.st_ino;
+    }
 }
 
-int kept_descriptor(const struct kept_file *file) {
-    return file->fd >= 0 && is_the_file(file, file->fd) ? file->fd : -1;
+int os_error_output(void) {
+    if (!kept.tried) {
+        return STDERR_FILENO;
+    }
+    struct stat status;
+    bool same = kept.fd >= 0 && fstat(kept.fd, &status) == 0 && status.st_dev == kept.device &&
+                status.st_ino == kept.inode;
+    return same ? kept.fd : -1;
 }

@@ -1,4 +1,4 @@
-/* A file that was open when the process started, and is to be written to when it ends.
+/* The standard error of the process's start, for reports when it ends.
  *
  * Promises that no other file is written to in its place, though the program may have closed every descriptor
  * and opened its own files under the same numbers.
@@ -6,16 +6,9 @@
 #ifndef HAKMEM_OS_KEPT_H
 #define HAKMEM_OS_KEPT_H
 
-#include <stdint.h>
-
-struct kept_file {
-    int fd; /* a duplicate of ours, or the original where there is none */
-    uint64_t device, inode;
-};
-
-/* All zero: nothing is kept. */
-struct kept_file kept_open(int fd);
-/* A descriptor of the file; -1 if the program has closed it. */
-int kept_descriptor(const struct kept_file *file);
+/* Before main. Many programs close their standard error in a last handler, to see whether that works. */
+void os_keep_error_output(void);
+/* A descriptor of it; -1 if the program has closed it. What is the standard error now, if none was kept. */
+int os_error_output(void);
 
 #endif

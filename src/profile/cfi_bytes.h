@@ -41,29 +41,31 @@ static inline int64_t bytes_signed(struct bytes *b, unsigned size) {
     return (int64_t)((bytes_unsigned(b, size) ^ sign) - sign);
 }
 
-static inline uint64_t bytes_uleb(struct bytes *b) {
+/* A number in groups of seven bits, the lowest first; `*bits` is how many they are and `*last` the last byte.
+ */
+static inline uint64_t bytes_leb(struct bytes *b, unsigned *bits, uint64_t *last) {
     uint64_t value = 0;
-    uint64_t byte;
-    unsigned shift = 0;
+    *bits = 0;
     do {
-        byte = bytes_unsigned(b, 1);
-        value |= shift < 64 ? (byte & 0x7F) << shift : 0;
-        shift += 7;
-    } while ((byte & 0x80) != 0);
+        *last = bytes_unsigned(b, 1);
+        value |= *bits < 64 ? (*last & 0x7F) << *bits : 0;
+        *bits += 7;
+    } while ((*last & 0x80) != 0);
     return value;
 }
 
+static inline uint64_t bytes_uleb(struct bytes *b) {
+    unsigned bits;
+    uint64_t last;
+    return bytes_leb(b, &bits, &last);
+}
+
 static inline int64_t bytes_sleb(struct bytes *b) {
-    uint64_t value = 0;
-    uint64_t byte;
-    unsigned shift = 0;
-    do {
-        byte = bytes_unsigned(b, 1);
-        value |= shift < 64 ? (byte & 0x7F) << shift : 0;
-        shift += 7;
-    } while ((byte & 0x80) != 0);
-    if (shift < 64 && (byte & 0x40) != 0) {
-        value |= ~(uint64_t)0 << shift;
+    unsigned bits;
+    uint64_t last;
+    uint64_t value = bytes_leb(b, &bits, &last);
+    if (bits < 64 && (last & 0x40) != 0) {
+        value |= ~(uint64_t)0 << bits;
     }
     return (int64_t)value;
 }

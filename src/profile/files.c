@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <unistd.h>
 
 #define PEAK_STEP_PERCENT 5
 #define PEAK_PERIOD_MS 1000
@@ -25,10 +24,6 @@
 static _Atomic uint32_t files_written;
 static _Atomic bool wanted; /* by a signal that came while somebody was counting a sample */
 static _Atomic uint64_t peak_bytes, peak_ms;
-
-/* Many programs close their standard error in a last handler, to see whether that works. */
-static struct kept_file error_file;
-static bool error_kept;
 
 /* "%p" becomes the process id, "%n" the number of the file. */
 static void expand(const char *pattern, struct text *path) {
@@ -129,8 +124,7 @@ OFTEN void files_at_start(void) {
         report_line("HAKMEM_PROF_SIGNAL: the system refuses a handler for this signal; ignored");
     }
     if (option_bool(OPTION_PROF_LEAKS)) {
-        error_file = kept_open(STDERR_FILENO);
-        error_kept = true;
+        os_keep_error_output();
     }
 }
 
@@ -139,6 +133,6 @@ OFTEN void files_at_exit(void) {
         write_file();
     }
     if (option_bool(OPTION_PROF_LEAKS)) {
-        leaks_write(error_kept ? kept_descriptor(&error_file) : STDERR_FILENO);
+        leaks_write(os_error_output());
     }
 }
