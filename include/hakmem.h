@@ -130,10 +130,11 @@ HAK_EXPORT int hak_sites_json(int fd);
  * the rest. Costs about a microsecond for each sample, and nothing more for other blocks. The functions that
  * write return 0, or -1 with errno: ENOMEM or what write says. They hold no lock while they write. */
 
-/* Samples one block for every `interval_bytes` (0: the option prof_interval, 512 KiB by default) from now on,
- * and forgets what was sampled before; where that is what happens already, nothing changes. The other threads
- * follow after at most a MiB of their own allocations. 0; -1 with EINVAL (more than 1 TiB) or ENOTSUP (libc's
- * allocator is in force). */
+/* Samples one block for every `interval_bytes` from now on, and forgets what was sampled before; where that
+ * is what happens already, nothing changes. 0: as the option prof_interval says, by default 512 KiB, and more
+ * from when on there are more than 4096 samples a second (docs/profiling.md). The other threads follow after
+ * at most a MiB of their own allocations. 0; -1 with EINVAL (more than 1 TiB) or ENOTSUP (libc's allocator is
+ * in force). */
 HAK_EXPORT int hak_profile_start(size_t interval_bytes);
 
 /* Ends sampling; the blocks that were sampled are still followed until they are freed. Gives 0. */

@@ -91,8 +91,10 @@ static const struct definition definitions[OPTION_COUNT] = {
          64 << 20, TYPE_SIZE, true},
     [OPTION_PROF] = {"prof", "HAKMEM_PROF", "0", "sample allocations for heap profiles from the start", 1,
                      TYPE_BOOL, true},
-    [OPTION_PROF_INTERVAL] = {"prof_interval", "HAKMEM_PROF_INTERVAL", "512K",
-                              "bytes between samples, on average", (uint64_t)1 << 40, TYPE_SIZE, false},
+    [OPTION_PROF_INTERVAL] = {"prof_interval", "HAKMEM_PROF_INTERVAL", "0",
+                              "bytes between samples, on average (0: 512K, and more from when on samples are "
+                              "as many as 4096 a second)",
+                              (uint64_t)1 << 40, TYPE_SIZE, false},
     [OPTION_PROF_FILE] = {"prof_file", "HAKMEM_PROF_FILE", "hakmem.%p.%n.heap",
                           "file for a heap profile (%p: process id, %n: counts from 0)", 0, TYPE_STRING,
                           false},

@@ -6,6 +6,7 @@
 #define HAKMEM_PROFILE_INTERNAL_H
 
 #include "os/lock.h"
+#include "profile/poisson.h"
 #include "profile/sample.h"
 #include "profile/table.h"
 
@@ -13,12 +14,20 @@ struct profile {
     struct lock lock;
     struct table live;
     struct origins origins;
-    uint64_t run;           /* what records of this run have; changes when sampling begins */
-    uint64_t interval;      /* of this run; 0 before the first */
+    uint64_t run;      /* what records of this run have; changes when sampling begins */
+    uint64_t interval; /* of this run; 0 before the first */
+    bool may_thin;     /* nobody asked for this interval: it may grow while the run lasts */
+    unsigned recent;   /* samples since recent_ms */
+    uint64_t recent_ms;
     _Atomic uint64_t bytes; /* live by estimate; relaxed: others only compare */
     uint64_t shadow_blocks, shadow_bytes;
     uint64_t random;
 };
 extern INTERNAL struct profile profile;
+
+/* Bytes that a sampled block of `size` stands for. */
+static inline uint64_t profile_estimate(size_t size) {
+    return (uint64_t)((double)size * poisson_weight((double)size, profile.interval));
+}
 
 #endif

@@ -6,6 +6,7 @@
 #include "os/report.h"
 #include "profile/internal.h"
 #include "profile/poisson.h"
+#include "profile/thinning.h"
 #include "slab/size_class.h"
 
 struct profile_switch profile_switch;
@@ -23,18 +24,33 @@ static uint64_t interval_now(void) {
 }
 
 void profile_start(uint64_t interval) {
-    uint64_t usual = option_number(OPTION_PROF_INTERVAL);
     lock_acquire(&profile.lock);
-    bool as_before = interval_now() != 0 && (interval == 0 || interval == interval_now());
+    bool as_before =
+        interval_now() != 0 && (interval == 0 || (interval == interval_now() && !profile.may_thin));
     if (!as_before) {
         if (interval == 0) {
-            interval = usual != 0 ? usual : PROFILE_INTERVAL_DEFAULT;
+            interval = option_number(OPTION_PROF_INTERVAL);
+        }
+        profile.may_thin = interval == 0;
+        profile.recent = 0;
+        profile.recent_ms = os_now_ms();
+        if (interval == 0) {
+            interval = PROFILE_INTERVAL_DEFAULT;
         }
         origins_forget(&profile.origins);
         atomic_store_explicit(&profile.bytes, 0, memory_order_relaxed);
         profile.run++;
         profile.interval = interval;
-        profile.random ^= os_now_ms();
+        profile.random ^= profile.recent_ms;
+        set_interval(interval);
+    }
+    lock_release(&profile.lock);
+}
+
+void profile_thin(uint64_t interval) {
+    lock_acquire(&profile.lock);
+    if (interval_now() != 0 && interval_now() < interval) {
+        thinning_to(interval);
         set_interval(interval);
     }
     lock_release(&profile.lock);
@@ -50,10 +66,6 @@ void profile_stop(void) {
 
 /* ---- Blocks; the lock is held in what follows --------------------------------------------------- */
 
-static uint64_t estimate(size_t size) {
-    return (uint64_t)((double)size * poisson_weight((double)size, profile.interval));
-}
-
 /* The record's block enters the figures of live ones, or leaves them. */
 static void count_live(const struct record *record, bool enters) {
     if (record->tally == NULL || record->run != profile.run) {
@@ -65,7 +77,7 @@ static void count_live(const struct record *record, bool enters) {
     figures->live_bytes += sign * record->size;
     atomic_store_explicit(&profile.bytes,
                           atomic_load_explicit(&profile.bytes, memory_order_relaxed) +
-                              sign * estimate(record->size),
+                              sign * profile_estimate(record->size),
                           memory_order_relaxed);
 }
 
@@ -147,7 +159,11 @@ bool profile_add(uintptr_t address, void *shadow, size_t size, size_t chosen, co
     lock_acquire(&profile.lock);
     bool off = interval_now() == 0;
     bool added = add(address, shadow, size, chosen, frames, depth);
+    uint64_t wanted = added && profile.may_thin ? thinning_interval() : 0;
     lock_release(&profile.lock);
+    if (UNLIKELY(wanted != 0)) {
+        profile_thin(wanted);
+    }
     if (!added && !off) {
         report_fallback(FALLBACK_PROFILE_WITHOUT_MEMORY, size);
     }

@@ -22,6 +22,7 @@
 
 extern "C" {
 #include "profile/poisson.h"
+void profile_thin(std::uint64_t interval); // profile/sample.h, whose atomics are C's
 }
 
 namespace {
@@ -235,6 +236,82 @@ TEST(Sampling, StartingWhatGoesOnChangesNothing) {
     EXPECT_EQ(hak_profile_start(0), 0);
     EXPECT_EQ(heap_profile_now().header.live.blocks, 1);
     hak_free(block);
+}
+
+// What stays of the samples is judged over many rounds together: a chance that is wrong by little shows.
+TEST(Sampling, ThinnedSamplesTellTheTruth) {
+    constexpr std::size_t kLonger = 8 * kInterval;
+    constexpr std::size_t kRounds = 40;
+    for (const std::size_t size : kSizes) {
+        const std::size_t count = 2 * blocks_for(size, size < 100 ? 256 * kKiB : 4 * kMiB);
+        double live = 0;
+        double total = 0;
+        for (std::size_t round = 0; round < kRounds; round++) {
+            const Sampling sampling(kInterval);
+            std::vector<void *> blocks(count);
+            for (void *&block : blocks) {
+                block = hak_malloc(size);
+                hak_free(hak_malloc(size));
+            }
+            for (std::size_t i = 0; i < count; i += 2) {
+                hak_free(blocks[i]);
+            }
+            profile_thin(kLonger);
+            const HeapProfile thinned = heap_profile_now();
+            EXPECT_EQ(thinned.interval, kLonger);
+            EXPECT_GE(thinned.header.total.blocks, thinned.header.live.blocks);
+            live += thinned.live().bytes;
+            total += thinned.total().bytes;
+            for (std::size_t i = 1; i < count; i += 2) {
+                hak_free(blocks[i]);
+            }
+            EXPECT_EQ(heap_profile_now().live().blocks, 0);
+        }
+        const auto bytes = static_cast<double>(size);
+        const auto all = static_cast<double>(count * kRounds);
+        EXPECT_NEAR(live, all / 2 * bytes, estimate_tolerance(all / 2, bytes, kLonger)) << size;
+        EXPECT_NEAR(total, all * 2 * bytes, estimate_tolerance(all * 2, bytes, kLonger)) << size;
+    }
+}
+
+// More than 4096 samples a second are no problem for any machine that runs this.
+TEST(Sampling, AnIntervalThatNobodyAskedForGrowsWithTheRate) {
+    constexpr std::size_t kSize = 40'000;
+    constexpr std::size_t kLongEnough = 4 * kMiB;
+    const Sampling sampling(0);
+    EXPECT_EQ(heap_profile_now().interval, 512 * kKiB);
+    std::vector<void *> blocks(scaled(4000));
+    for (void *&block : blocks) {
+        block = hak_malloc(kSize);
+    }
+    std::size_t allocated = blocks.size();
+    HeapProfile profile = heap_profile_now();
+    for (int tries = 0; profile.interval < kLongEnough && tries < 1000; tries++) {
+        for (int i = 0; i < 10'000; i++) {
+            hak_free(hak_malloc(kSize));
+        }
+        allocated += 10'000;
+        profile = heap_profile_now();
+    }
+    EXPECT_GE(profile.interval, kLongEnough);
+    const auto live = static_cast<double>(blocks.size());
+    const auto total = static_cast<double>(allocated);
+    EXPECT_NEAR(profile.live().bytes, live * kSize, estimate_tolerance(live, kSize, profile.interval));
+    EXPECT_NEAR(profile.total().bytes, total * kSize, estimate_tolerance(total, kSize, profile.interval));
+    EXPECT_EQ(hak_profile_start(0), 0);
+    EXPECT_EQ(heap_profile_now().header.live.blocks, profile.header.live.blocks) << "it goes on";
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+    EXPECT_EQ(heap_profile_now().header.live.blocks, 0);
+}
+
+TEST(Sampling, AnIntervalThatSomebodyAskedForStays) {
+    const Sampling sampling(kInterval);
+    for (std::size_t i = 0; i < scaled(200'000); i++) {
+        hak_free(hak_malloc(kInterval));
+    }
+    EXPECT_EQ(heap_profile_now().interval, kInterval);
 }
 
 TEST(Sampling, RefusesAnIntervalBeyondBelief) {

@@ -56,7 +56,7 @@ _PLACE = re.compile(r" (?P<path>/\S.*)\+0x(?P<offset>[0-9a-f]+)$")
     "--interval",
     type=SIZE,
     metavar="BYTES",
-    help="Mean distance of samples in allocated bytes (512K), for --start and --seconds.",
+    help="Mean distance of samples in allocated bytes, for --start and --seconds (512K if not given).",
 )
 @click.option("--top", type=click.IntRange(0), metavar="N", help="Print the N heaviest call stacks.")
 @WAIT_OPTION
