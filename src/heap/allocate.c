@@ -154,7 +154,9 @@ static void release_block(void *p, uint32_t word) {
         return;
     }
     if (heap->tag >> PAGE_WORD_OWNER_SHIFT != page_word_owner(word)) {
-        heap_free_remote(heap, p, size_class);
+        if (!heap_keep_remote(heap, p, size_class)) {
+            heap_free_remote(heap, p, size_class);
+        }
         return;
     }
     struct magazine *m = &heap->magazines[size_class];
@@ -168,14 +170,16 @@ static void release_block(void *p, uint32_t word) {
     *m->top++ = p;
 }
 
-/* The commonest reason to be here: the block is another thread's, and there is room in the buffer for such.
- */
-static inline bool buffer_remote(void *p, uint32_t word) {
+/* The commonest reason to be here: the block is another thread's, and there is room for it. */
+static inline bool release_remote(void *p, uint32_t word) {
     struct heap *heap = thread_heap_now();
     uint32_t owner = page_word_owner(word);
-    return LIKELY(owner - 1 < PAGE_OWNER_HUGE - 1 && owner != page_word_owner(heap->tag)) &&
-           heap != &heap_of_no_thread && !sampling_owns(owner) &&
-           heap_buffer_remote(heap, p, word_class(word));
+    if (UNLIKELY(owner - 1 >= PAGE_OWNER_HUGE - 1 || owner == page_word_owner(heap->tag) ||
+                 heap == &heap_of_no_thread || sampling_owns(owner))) {
+        return false;
+    }
+    unsigned size_class = word_class(word);
+    return heap_keep_remote(heap, p, size_class) || heap_buffer_remote(heap, p, size_class);
 }
 
 static NOINLINE void release_otherwise(void *p, uint32_t word) {
@@ -199,7 +203,7 @@ static NOINLINE void release_otherwise(void *p, uint32_t word) {
 
 NOINLINE void release(void *p) {
     uint32_t word = page_map_get(p);
-    if (!buffer_remote(p, word)) {
+    if (!release_remote(p, word)) {
         release_otherwise(p, word);
     }
 }

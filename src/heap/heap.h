@@ -1,8 +1,9 @@
 /* A heap: what one thread allocates from.
  *
- * Magazines in front, slabs of its own behind them, an inbox for what other threads return. Promises
- * that the magazines, the bins and the remote buffer are touched by the owning thread alone, and that
- * a heap is never unmapped: when its thread ends it waits, slabs and all, for the next thread.
+ * Magazines in front, slabs of its own behind them, an inbox for what other threads return. What is in a
+ * magazine may be of any heap's slabs: a block finds back to its slab by its address. Promises that the
+ * magazines, the bins and the remote buffer are touched by the owning thread alone, and that a heap is never
+ * unmapped: when its thread ends it waits, slabs and all, for the next thread.
  * Relies on slab and arena.
  */
 #ifndef HAKMEM_HEAP_HEAP_H
@@ -44,7 +45,7 @@ struct counters {
     _Atomic uint64_t refill_batches[BATCH_SIZES], flush_batches[BATCH_SIZES]; /* by log2 of the blocks */
     _Atomic uint64_t flushes, flushed_blocks;
     _Atomic uint64_t flushes_full, flushes_exit, flushes_reclaim, flushes_api;
-    _Atomic uint64_t remote_frees, remote_flushes;
+    _Atomic uint64_t remote_frees, remote_flushes, remote_kept;
     _Atomic uint64_t slabs_created, slabs_recycled, slabs_released, slabs_adopted;
     _Atomic uint64_t large_allocs, large_frees, huge_allocs, huge_frees, huge_remaps;
     _Atomic uint64_t magazine_growths;
@@ -175,6 +176,22 @@ static inline bool heap_buffer_remote(struct heap *heap, void *block, unsigned s
     return true;
 }
 void heap_flush_remote(struct heap *heap);
+
+/* Other threads' blocks from this class on stay with the thread that freed them, where its magazine has room.
+ * Smaller ones go back to their owner: two threads shall not get blocks of the same cache line, and a block
+ * that is freed again and again is freed fastest by its owner. */
+#define KEPT_CLASSES TINY_CLASSES
+
+static inline bool heap_keep_remote(struct heap *heap, void *block, unsigned size_class) {
+    struct magazine *m = &heap->magazines[size_class];
+    if (size_class < KEPT_CLASSES || m->top == m->end) {
+        return false;
+    }
+    *m->top++ = block;
+    count(&heap->counters.remote_frees, 1);
+    count(&heap->counters.remote_kept, 1);
+    return true;
+}
 /* Everything the thread holds back: magazines and remote buffer. */
 size_t heap_flush_all(struct heap *heap, enum flush_cause cause);
 /* Aborts unless `block` is the start of a block that was handed out; `action` begins the message. */

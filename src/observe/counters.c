@@ -26,6 +26,7 @@ static const struct {
     [COUNTER_FLUSHES_API] = {"flushes_api", offsetof(struct counters, flushes_api)},
     [COUNTER_REMOTE_FREED_BLOCKS] = {"remote_freed_blocks", offsetof(struct counters, remote_frees)},
     [COUNTER_REMOTE_FLUSHES] = {"remote_flushes", offsetof(struct counters, remote_flushes)},
+    [COUNTER_REMOTE_KEPT_BLOCKS] = {"remote_kept_blocks", offsetof(struct counters, remote_kept)},
     [COUNTER_LARGE_ALLOCS] = {"large_allocs", offsetof(struct counters, large_allocs)},
     [COUNTER_LARGE_FREES] = {"large_frees", offsetof(struct counters, large_frees)},
     [COUNTER_HUGE_ALLOCS] = {"huge_allocs", offsetof(struct counters, huge_allocs)},

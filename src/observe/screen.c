@@ -154,7 +154,8 @@ static void write_blocks(struct output *out, const uint64_t *n) {
     COUNTS(out, "flushes", {n[COUNTER_FLUSHES], "with"}, {n[COUNTER_FLUSHED_BLOCKS], "blocks, of magazines:"},
            {n[COUNTER_FLUSHES_MAGAZINE_FULL], "full,"}, {n[COUNTER_FLUSHES_THREAD_EXIT], "of ended threads,"},
            {n[COUNTER_FLUSHES_RECLAIM], "of sleeping ones,"}, {n[COUNTER_FLUSHES_API], "on request"});
-    COUNTS(out, "other frees", {n[COUNTER_REMOTE_FREED_BLOCKS], "blocks of other threads, returned in"},
+    COUNTS(out, "other frees", {n[COUNTER_REMOTE_FREED_BLOCKS], "blocks of other threads,"},
+           {n[COUNTER_REMOTE_KEPT_BLOCKS], "kept, the others returned in"},
            {n[COUNTER_REMOTE_FLUSHES], "goes;"}, {n[COUNTER_FOREIGN_FREES], "blocks of libc's"});
     COUNTS(out, "large blocks", {n[COUNTER_LARGE_ALLOCS], "allocated,"}, {n[COUNTER_LARGE_FREES], "freed"});
     COUNTS(out, "huge blocks", {n[COUNTER_HUGE_ALLOCS], "allocated,"}, {n[COUNTER_HUGE_FREES], "freed,"},

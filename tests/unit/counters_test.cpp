@@ -107,6 +107,26 @@ TEST(Counters, EachWayOfAFreeIsCounted) {
               blocks.size());
 }
 
+// From 1 KiB on, as far as its magazines have room; the room comes with its own allocations.
+TEST(Counters, BlocksThatAThreadKeepsOfThoseOfOthersAreCounted) {
+    for (const std::size_t size :
+         {std::size_t{80}, std::size_t{1024}, std::size_t{1025}, std::size_t{5000}}) {
+        std::vector<void *> blocks(6);
+        for (void *&block : blocks) {
+            block = hak_malloc(size);
+        }
+        const auto free_all = [&] {
+            run_in_thread([&] {
+                hak_free(hak_malloc(size));
+                for (void *block : blocks) {
+                    hak_free(block);
+                }
+            });
+        };
+        EXPECT_EQ(growth("remote_kept_blocks", free_all), size > 1024 ? blocks.size() : 0) << size;
+    }
+}
+
 TEST(Counters, BlocksThatAnotherThreadFreedComeBackThroughTheInbox) {
     EXPECT_GT(growth("refills_inbox_slab",
                      [] {

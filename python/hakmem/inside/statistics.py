@@ -28,6 +28,7 @@ COUNTERS = {
     "flushes_api": "Flushes because the program asked for it",
     "remote_freed_blocks": "Blocks freed by another thread than the one that they belong to",
     "remote_flushes": "Times that such blocks were returned together",
+    "remote_kept_blocks": "Of such blocks, those that the thread keeps for its next allocations",
     "large_allocs": "Blocks of the large lane allocated",
     "large_frees": "Blocks of the large lane freed",
     "huge_allocs": "Blocks of the huge lane allocated",
