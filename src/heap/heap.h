@@ -22,7 +22,8 @@ struct magazine {
     void **base;      /* the oldest */
     void **end;       /* capacity */
     uint32_t refills; /* since the array last grew */
-    uint32_t unused;
+    uint16_t batch;   /* blocks of the last refill, at most */
+    bool flushed;     /* since then */
 };
 _Static_assert(sizeof(struct magazine) == CLASS_SCALE, "class offsets in page-map words are scaled by this");
 

@@ -10,6 +10,10 @@
 /* Blocks moved at once between a magazine and the slabs, at most: a program that works in rounds somewhat
  * larger than a magazine moves as many in each round, whether it needs them or not. */
 #define BATCH_BLOCKS ((size_t)128)
+/* What the first refill after a flush brings; each that follows brings twice as much. A program that works in
+ * rounds somewhat smaller than a magazine would otherwise be left with too many blocks at the end of each, flush
+ * them, and miss them in the next. */
+#define BATCH_BLOCKS_LEAST ((size_t)16)
 /* A magazine grows when it has run empty or full so often. */
 #define USES_BEFORE_GROWTH 3
 
@@ -81,12 +85,19 @@ static void *borrow(struct heap *heap, unsigned size_class) {
     return NULL;
 }
 
+static size_t refill_blocks(struct magazine *m) {
+    size_t batch = m->flushed ? 0 : m->batch * 2u;
+    m->batch = (uint16_t)min_size(max_size(batch, BATCH_BLOCKS_LEAST), BATCH_BLOCKS);
+    m->flushed = false;
+    return min_size((capacity_of(m) + 1) / 2, m->batch);
+}
+
 static void *refill(struct heap *heap, unsigned size_class, bool may_borrow) {
     struct magazine *m = &heap->magazines[size_class];
     grow_if_busy(heap, m, size_class);
     void *single[1];
     void **out = m->base;
-    size_t want = min_size((capacity_of(m) + 1) / 2, BATCH_BLOCKS);
+    size_t want = refill_blocks(m);
     if (want == 0) { /* no room for a magazine at all */
         out = single;
         want = 1;
@@ -133,6 +144,7 @@ static void make_room(struct heap *heap, unsigned size_class) {
     count(&heap->counters.flushes_full, 1);
     count(&heap->counters.flushed_blocks, oldest);
     count_batch(heap->counters.flush_batches, oldest);
+    m->flushed = true;
     heap_return_blocks(heap, m->base, oldest);
     memmove(m->base, m->base + oldest, (held - oldest) * sizeof *m->base);
     m->top = m->base + (held - oldest);
