@@ -93,6 +93,7 @@ size_t hak_collect(void) {
     heap_retire_abandoned();
     sampling_collect();
     for (uint32_t id = 1; id < heap_id_limit(); id++) {
+        parcels_return(self, heap_by_id(id));
         bin_sweep(self, heap_by_id(id));
     }
     heap_leave(self);

@@ -134,10 +134,6 @@ static inline enum whose whose(const void *p, uint32_t word) {
     return region_of((uintptr_t)p) != NULL ? OURS_STRAY : NOT_OURS;
 }
 
-static inline unsigned word_class(uint32_t word) {
-    return (word & ((1u << PAGE_WORD_OWNER_SHIFT) - 1)) / CLASS_SCALE;
-}
-
 static void release_block(void *p, uint32_t word) {
     struct heap *heap = thread_heap_get();
     if (sampling_owns(page_word_owner(word))) {
@@ -148,7 +144,7 @@ static void release_block(void *p, uint32_t word) {
         word = page_map_get(p); /* of the shadow, which takes the way of every block */
         heap = thread_heap_get();
     }
-    unsigned size_class = word_class(word);
+    unsigned size_class = page_word_class(word);
     if (UNLIKELY(heap == NULL)) {
         heap_return_blocks(NULL, &p, 1);
         return;
@@ -178,7 +174,7 @@ static inline bool release_remote(void *p, uint32_t word) {
                  heap == &heap_of_no_thread || sampling_owns(owner))) {
         return false;
     }
-    unsigned size_class = word_class(word);
+    unsigned size_class = page_word_class(word);
     return heap_keep_remote(heap, p, size_class) || heap_buffer_remote(heap, p, size_class);
 }
 
@@ -216,7 +212,7 @@ size_t block_usable_size(const void *p) {
     switch (whose(p, word)) {
     case OURS_CLASS:
         heap_check_block("invalid usable size", p);
-        return size_classes[word_class(word)].bytes;
+        return size_classes[page_word_class(word)].bytes;
     case OURS_LARGE:
         return large_usable_size(p);
     case OURS_STRAY:
@@ -263,7 +259,7 @@ void *reallocate(void *p, size_t size) {
     size_t held;
     if (owner == OURS_CLASS) {
         heap_check_block("invalid realloc", p);
-        held = size_classes[word_class(word)].bytes;
+        held = size_classes[page_word_class(word)].bytes;
         /* Moving to a smaller class pays once half the block is unused. */
         if (size <= held && (size > held / 2 || held <= 16)) {
             return p;

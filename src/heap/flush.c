@@ -169,6 +169,9 @@ static inline size_t gather(const struct view *view, struct spot *spot, void *co
 }
 
 void heap_return_blocks(struct heap *heap, void *const *blocks, size_t n) {
+    if (n == 0) {
+        return;
+    }
     heap_enter(heap);
     struct batch batch;
     batch.used = 0;
@@ -213,15 +216,62 @@ void heap_flush_remote(struct heap *heap) {
     heap_return_blocks(heap, heap->remote, n);
 }
 
+/* Fewer blocks of one owner are not worth a parcel; and of so many owners at once none gets one. */
+#define PARCEL_BLOCKS_LEAST 32
+#define PARCEL_OWNERS_MOST 4
+
+/* Moves the blocks of the owner from `blocks` to `same`; gives how many. */
+static size_t pick_out(uint32_t owner, void **blocks, size_t n, void **same, size_t *bytes) {
+    size_t picked = 0;
+    *bytes = 0;
+    for (size_t i = 0; i < n; i++) {
+        void *block = blocks[i];
+        uint32_t word = page_map_get(block);
+        if (page_word_owner(word) == owner) {
+            same[picked++] = block;
+            *bytes += size_classes[page_word_class(word)].bytes;
+        } else {
+            blocks[i - picked] = block;
+        }
+    }
+    return picked;
+}
+
+/* The buffer is full: as much as possible goes to its owners in parcels. */
+static void send_remote(struct heap *heap) {
+    heap_enter(heap);
+    size_t n = remote_count(heap);
+    remote_set(heap, 0, 0);
+    count(&heap->counters.remote_flushes, 1);
+    for (unsigned owners = 0; n >= PARCEL_BLOCKS_LEAST && owners < PARCEL_OWNERS_MOST; owners++) {
+        void *same[REMOTE_BLOCKS];
+        size_t bytes;
+        uint32_t id = page_word_owner(page_map_get(heap->remote[0]));
+        struct heap *owner = heap_by_id(id);
+        if (owner == NULL) {
+            break; /* misuse, which heap_return_blocks reports */
+        }
+        size_t picked = pick_out(id, heap->remote, n, same, &bytes);
+        n -= picked;
+        if (picked >= PARCEL_BLOCKS_LEAST && owner != heap && parcel_send(owner, same, picked, bytes)) {
+            count(&heap->counters.remote_parcels, 1);
+        } else {
+            heap_return_blocks(heap, same, picked);
+        }
+    }
+    heap_return_blocks(heap, heap->remote, n);
+    heap_leave(heap);
+}
+
 void heap_free_remote(struct heap *heap, void *block, unsigned size_class) {
     if (!heap_buffer_remote(heap, block, size_class)) {
-        heap_flush_remote(heap);
+        send_remote(heap);
         (void)heap_buffer_remote(heap, block, size_class);
     }
 }
 
 size_t heap_flush_all(struct heap *heap, enum flush_cause cause) {
-    size_t n = remote_count(heap);
+    size_t n = remote_count(heap) + parcels_return(heap, heap);
     heap_flush_remote(heap);
     for (unsigned c = 0; c < SIZE_CLASSES; c++) {
         n += heap_flush_magazine(heap, c, cause);

@@ -42,11 +42,12 @@ struct bin {
 /* relaxed loads and stores by the owner, relaxed loads by readers */
 struct counters {
     _Atomic uint64_t refills, refilled_blocks;
-    _Atomic uint64_t refills_current, refills_partial, refills_inbox, refills_adopted, refills_fresh;
+    _Atomic uint64_t refills_parcels, refills_current, refills_partial, refills_inbox, refills_adopted;
+    _Atomic uint64_t refills_fresh;
     _Atomic uint64_t refill_batches[BATCH_SIZES], flush_batches[BATCH_SIZES]; /* by log2 of the blocks */
     _Atomic uint64_t flushes, flushed_blocks;
     _Atomic uint64_t flushes_full, flushes_exit, flushes_reclaim, flushes_api;
-    _Atomic uint64_t remote_frees, remote_flushes, remote_kept;
+    _Atomic uint64_t remote_frees, remote_flushes, remote_kept, remote_parcels;
     _Atomic uint64_t slabs_created, slabs_recycled, slabs_released, slabs_adopted;
     _Atomic uint64_t large_allocs, large_frees, huge_allocs, huge_frees, huge_remaps;
     _Atomic uint64_t magazine_growths;
@@ -65,6 +66,12 @@ static inline void count_batch(_Atomic uint64_t batches[BATCH_SIZES], size_t blo
 #define REMOTE_BLOCKS 256
 /* A buffer that pins more than this is flushed before it is full. */
 #define REMOTE_BYTES_MAX ((size_t)256 << 10)
+
+#define PARCELS 8
+struct parcel {
+    uint32_t count;
+    void *blocks[REMOTE_BLOCKS];
+};
 
 /* A shared heap serves threads that have none, under a lock; the one of samples has nothing but sampled
  * blocks: it neither gives nor takes slabs. */
@@ -105,6 +112,9 @@ struct heap {
     struct lock lock;            /* the lists of partly-used slabs, and who owns the slabs in them */
     _Atomic uint32_t state;      /* enum heap_state */
     struct heap *next_abandoned; /* under the registry's lock */
+    /* One bit for each parcel: see parcel.c. */
+    _Atomic uint32_t parcels_claimed, parcels_posted;
+    struct parcel parcels[PARCELS];
 };
 
 /* Whoever uses a heap after something that may sleep must have entered it before: see reclaim.c. */
@@ -125,7 +135,12 @@ static inline void heap_leave(struct heap *heap) {
 }
 
 /* A heap with the room for its magazines' arrays. */
-#define HEAP_BYTES (4 * SLAB_BYTES)
+#define HEAP_BYTES (5 * SLAB_BYTES)
+
+/* The class that a page-map word of a heap's slab names. */
+static inline unsigned page_word_class(uint32_t word) {
+    return (word & ((1u << PAGE_WORD_OWNER_SHIFT) - 1)) / CLASS_SCALE;
+}
 
 static inline unsigned magazine_class(const struct heap *heap, const struct magazine *magazine) {
     return (unsigned)(magazine - heap->magazines);
@@ -193,10 +208,21 @@ static inline bool heap_keep_remote(struct heap *heap, void *block, unsigned siz
     count(&heap->counters.remote_kept, 1);
     return true;
 }
-/* Everything the thread holds back: magazines and remote buffer. */
+/* Everything the thread holds back: magazines, remote buffer and parcels. */
 size_t heap_flush_all(struct heap *heap, enum flush_cause cause);
 /* Aborts unless `block` is the start of a block that was handed out; `action` begins the message. */
 void heap_check_block(const char *action, const void *block);
+
+/* ---- parcel.c: blocks on their way to their owner --------------------------------------------- */
+
+/* Leaves blocks of together `bytes` (not 0) with the heap that they belong to, any thread; false if it takes
+ * no parcel. */
+bool parcel_send(struct heap *to, void *const *blocks, size_t n, size_t bytes);
+/* Owner: opens all parcels; gives the blocks, which are in the magazines as far as there was room. */
+size_t parcels_open(struct heap *heap);
+/* Any thread: returns what is in the parcels to its slabs; `self` is the caller's own heap, or NULL. */
+size_t parcels_return(struct heap *self, struct heap *heap);
+void parcels_settle_after_fork(struct heap *heap);
 
 /* ---- bins.c: which slab a heap takes blocks from --------------------------------------------- */
 

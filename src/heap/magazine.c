@@ -11,8 +11,8 @@
  * larger than a magazine moves as many in each round, whether it needs them or not. */
 #define BATCH_BLOCKS ((size_t)128)
 /* What the first refill after a flush brings; each that follows brings twice as much. A program that works in
- * rounds somewhat smaller than a magazine would otherwise be left with too many blocks at the end of each, flush
- * them, and miss them in the next. */
+ * rounds somewhat smaller than a magazine would otherwise be left with too many blocks at the end of each,
+ * flush them, and miss them in the next. */
 #define BATCH_BLOCKS_LEAST ((size_t)16)
 /* A magazine grows when it has run empty or full so often. */
 #define USES_BEFORE_GROWTH 3
@@ -92,17 +92,29 @@ static size_t refill_blocks(struct magazine *m) {
     return min_size((capacity_of(m) + 1) / 2, m->batch);
 }
 
+static void count_refill(struct heap *heap, size_t blocks) {
+    count(&heap->counters.refills, 1);
+    count(&heap->counters.refilled_blocks, blocks);
+    count_batch(heap->counters.refill_batches, blocks);
+}
+
 static void *refill(struct heap *heap, unsigned size_class, bool may_borrow) {
     struct magazine *m = &heap->magazines[size_class];
     grow_if_busy(heap, m, size_class);
     void *single[1];
     void **out = m->base;
+    size_t n = parcels_open(heap);
+    if (n > 0 && m->top != m->base) {
+        count(&heap->counters.refills_parcels, 1);
+        count_refill(heap, n);
+        return *--m->top;
+    }
     size_t want = refill_blocks(m);
     if (want == 0) { /* no room for a magazine at all */
         out = single;
         want = 1;
     }
-    size_t n = bin_take_used(heap, size_class, out, want);
+    n = bin_take_used(heap, size_class, out, want);
     if (n == 0) {
         void *borrowed = may_borrow ? borrow(heap, size_class) : NULL;
         if (borrowed != NULL) {
@@ -113,9 +125,7 @@ static void *refill(struct heap *heap, unsigned size_class, bool may_borrow) {
             return NULL;
         }
     }
-    count(&heap->counters.refills, 1);
-    count(&heap->counters.refilled_blocks, n);
-    count_batch(heap->counters.refill_batches, n);
+    count_refill(heap, n);
     if (out == m->base) {
         m->top = m->base + (n - 1);
     }

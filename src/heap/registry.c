@@ -57,7 +57,7 @@ uint32_t heap_id_limit(void) {
 }
 
 static void abandoned_push(struct heap *heap, struct heap **list) {
-    atomic_store_explicit(&heap->state, HEAP_ABANDONED, memory_order_relaxed);
+    atomic_store_explicit(&heap->state, HEAP_ABANDONED, memory_order_seq_cst); /* see parcel_send */
     heap->next_abandoned = *list;
     *list = heap;
     comings++;
@@ -260,6 +260,7 @@ void heap_abandon(struct heap *heap, bool may_stay_warm) {
         abandoned_push(heap, &warm);
     }
     lock_release(&lock);
+    parcels_return(NULL, heap); /* what came meanwhile: nothing comes from now on */
 }
 
 static bool cool_down(struct heap *heap, void *context) {
@@ -331,6 +332,9 @@ void heap_unlock_after_fork(bool child, struct heap *mine) {
     for (uint32_t id = 1; id < heap_id_limit(); id++) {
         struct heap *heap = heap_by_id(id);
         lock_end_fork(&heap->lock, child);
+        if (child) {
+            parcels_settle_after_fork(heap);
+        }
         /* relaxed: in the child there is no other thread */
         if (child && heap == mine) {
             heap->owner.thread = os_thread_id();

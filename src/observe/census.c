@@ -258,21 +258,29 @@ static void count_deferred(struct step *step, const struct deferred *d) {
 
 /* Its owner may be filling or emptying it: a block that is gone already, or not there yet, counts for what
  * the page map says of that address. */
-static __attribute__((no_sanitize("thread"))) void count_remote(const struct heap *heap,
+static __attribute__((no_sanitize("thread"))) void count_cached(void *const *blocks, size_t n,
                                                                 struct census *census) {
-    /* relaxed: as the owner writes it */
-    size_t n = min_size(atomic_load_explicit(&heap->remote_count, memory_order_relaxed), REMOTE_BLOCKS);
-    for (size_t i = 0; i < n; i++) {
-        const void *block = *(void *const volatile *)&heap->remote[i];
+    for (size_t i = 0; i < min_size(n, REMOTE_BLOCKS); i++) {
+        const void *block = *(void *const volatile *)&blocks[i];
         uint32_t word = page_map_get(block);
-        unsigned size_class = (word & ((1u << PAGE_WORD_OWNER_SHIFT) - 1)) / CLASS_SCALE;
+        unsigned size_class = page_word_class(word);
         if (word != 0 && page_word_owner(word) < PAGE_OWNER_HUGE && size_class < SIZE_CLASSES) {
             census->classes[size_class].cached_blocks++;
         }
     }
 }
 
-/* What magazines and remote buffers hold was counted as live, since its bits are not set. */
+static __attribute__((no_sanitize("thread"))) void count_parcels(const struct heap *heap,
+                                                                 struct census *census) {
+    /* relaxed: as above; a parcel that is being emptied counts as what it was */
+    uint32_t posted = atomic_load_explicit(&heap->parcels_posted, memory_order_relaxed);
+    for (; posted != 0; posted &= posted - 1) {
+        const struct parcel *parcel = &heap->parcels[bit_lowest(posted)];
+        count_cached(parcel->blocks, *(const volatile uint32_t *)&parcel->count, census);
+    }
+}
+
+/* What magazines, remote buffers and parcels hold was counted as live, since its bits are not set. */
 static void count_heaps(struct census *census) {
     uint32_t heaps = heap_id_limit();
     for (uint32_t id = 1; id < heaps; id++) {
@@ -280,7 +288,9 @@ static void count_heaps(struct census *census) {
         for (unsigned c = 0; c < SIZE_CLASSES; c++) {
             census->classes[c].cached_blocks += (uint32_t)magazine_count_from_outside(&heap->magazines[c]);
         }
-        count_remote(heap, census);
+        /* relaxed: as the owner writes it */
+        count_cached(heap->remote, atomic_load_explicit(&heap->remote_count, memory_order_relaxed), census);
+        count_parcels(heap, census);
         if (!census->measured) {
             census->metadata.heaps_bytes += round_up(sizeof *heap, OS_PAGE_BYTES);
         }

@@ -12,6 +12,7 @@ static const struct {
 } known[COUNTERS] = {
     [COUNTER_REFILLS] = {"refills", offsetof(struct counters, refills)},
     [COUNTER_REFILLED_BLOCKS] = {"refilled_blocks", offsetof(struct counters, refilled_blocks)},
+    [COUNTER_REFILLS_PARCELS] = {"refills_parcels", offsetof(struct counters, refills_parcels)},
     [COUNTER_REFILLS_CURRENT_SLAB] = {"refills_current_slab", offsetof(struct counters, refills_current)},
     [COUNTER_REFILLS_PARTIAL_SLAB] = {"refills_partial_slab", offsetof(struct counters, refills_partial)},
     [COUNTER_REFILLS_INBOX_SLAB] = {"refills_inbox_slab", offsetof(struct counters, refills_inbox)},
@@ -26,6 +27,7 @@ static const struct {
     [COUNTER_FLUSHES_API] = {"flushes_api", offsetof(struct counters, flushes_api)},
     [COUNTER_REMOTE_FREED_BLOCKS] = {"remote_freed_blocks", offsetof(struct counters, remote_frees)},
     [COUNTER_REMOTE_FLUSHES] = {"remote_flushes", offsetof(struct counters, remote_flushes)},
+    [COUNTER_REMOTE_PARCELS] = {"remote_parcels", offsetof(struct counters, remote_parcels)},
     [COUNTER_REMOTE_KEPT_BLOCKS] = {"remote_kept_blocks", offsetof(struct counters, remote_kept)},
     [COUNTER_LARGE_ALLOCS] = {"large_allocs", offsetof(struct counters, large_allocs)},
     [COUNTER_LARGE_FREES] = {"large_frees", offsetof(struct counters, large_frees)},

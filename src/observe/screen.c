@@ -148,9 +148,9 @@ static void counts_line(struct output *out, const char *name, const struct shown
 
 static void write_blocks(struct output *out, const uint64_t *n) {
     COUNTS(out, "refills", {n[COUNTER_REFILLS], "with"}, {n[COUNTER_REFILLED_BLOCKS], "blocks, from"},
-           {n[COUNTER_REFILLS_CURRENT_SLAB], "current,"}, {n[COUNTER_REFILLS_PARTIAL_SLAB], "partly-used,"},
-           {n[COUNTER_REFILLS_INBOX_SLAB], "inbox,"}, {n[COUNTER_REFILLS_ADOPTED_SLAB], "adopted,"},
-           {n[COUNTER_REFILLS_FRESH_SLAB], "fresh slabs"});
+           {n[COUNTER_REFILLS_PARCELS], "parcels,"}, {n[COUNTER_REFILLS_CURRENT_SLAB], "current,"},
+           {n[COUNTER_REFILLS_PARTIAL_SLAB], "partly-used,"}, {n[COUNTER_REFILLS_INBOX_SLAB], "inbox,"},
+           {n[COUNTER_REFILLS_ADOPTED_SLAB], "adopted,"}, {n[COUNTER_REFILLS_FRESH_SLAB], "fresh slabs"});
     COUNTS(out, "flushes", {n[COUNTER_FLUSHES], "with"}, {n[COUNTER_FLUSHED_BLOCKS], "blocks, of magazines:"},
            {n[COUNTER_FLUSHES_MAGAZINE_FULL], "full,"}, {n[COUNTER_FLUSHES_THREAD_EXIT], "of ended threads,"},
            {n[COUNTER_FLUSHES_RECLAIM], "of sleeping ones,"}, {n[COUNTER_FLUSHES_API], "on request"});

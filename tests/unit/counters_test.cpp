@@ -62,7 +62,7 @@ TEST(Counters, EachRefillHasOneSourceAndOneBatch) {
     run_in_thread([] { allocate_and_free(48, 1'000); });
     const std::string json = statistics_json();
     const std::uint64_t refills = number_in(json, "counters", "refills");
-    std::uint64_t by_source = 0;
+    std::uint64_t by_source = number_in(json, "counters", "refills_parcels");
     for (const char *source : {"current", "partial", "inbox", "adopted", "fresh"}) {
         by_source += number_in(json, "counters", "refills_" + std::string(source) + "_slab");
     }
@@ -127,13 +127,38 @@ TEST(Counters, BlocksThatAThreadKeepsOfThoseOfOthersAreCounted) {
     }
 }
 
+TEST(Counters, BlocksThatAnotherThreadFreedComeBackInParcels) {
+    std::vector<void *> blocks(2'000);
+    const auto allocate_all = [&] {
+        for (void *&block : blocks) {
+            block = hak_malloc(200);
+        }
+    };
+    const auto free_all_elsewhere = [&] {
+        run_in_thread([&] {
+            for (void *block : blocks) {
+                hak_free(block);
+            }
+        });
+    };
+    for (int round = 0; round < 5; round++) { // until the magazine has its room
+        allocate_all();
+        free_all_elsewhere();
+    }
+    allocate_all();
+    EXPECT_GT(growth("remote_parcels", free_all_elsewhere), 4u);
+    EXPECT_GT(growth("refills_parcels", allocate_all), 0u);
+    free_all_elsewhere();
+}
+
+// Blocks so large that no parcel is worth while.
 TEST(Counters, BlocksThatAnotherThreadFreedComeBackThroughTheInbox) {
     EXPECT_GT(growth("refills_inbox_slab",
                      [] {
                          for (int round = 0; round < 5; round++) {
-                             std::vector<void *> blocks(3'000);
+                             std::vector<void *> blocks(300);
                              for (void *&block : blocks) {
-                                 block = hak_malloc(200);
+                                 block = hak_malloc(10'000);
                              }
                              // Not all of them: a slab that is wholly free is given back.
                              run_in_thread([&] {
@@ -141,7 +166,7 @@ TEST(Counters, BlocksThatAnotherThreadFreedComeBackThroughTheInbox) {
                                      hak_free(blocks[i]);
                                  }
                              });
-                             allocate_and_free(200, 3'000);
+                             allocate_and_free(10'000, 300);
                              for (std::size_t i = 1; i < blocks.size(); i += 2) {
                                  hak_free(blocks[i]);
                              }

@@ -10,6 +10,9 @@
 #include <mutex>
 #include <vector>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "hakmem.h"
 #include "support/lanes.h"
 #include "support/pattern.h"
@@ -180,6 +183,90 @@ TEST(RemoteFree, FreesWhileTheOwnerExitsLoseNothing) {
     hak_stats_get(&stats);
     EXPECT_EQ(stats.live_blocks, 0u);
     EXPECT_EQ(stats.live_bytes, 0u);
+}
+
+TEST(RemoteFree, AChildOfForkHasWhatIsInParcels) {
+    std::vector<Item> items(3000);
+    Random random(1);
+    for (int round = 0; round < 5; round++) {
+        for (Item &item : items) {
+            item = make_item(random, 9);
+        }
+        run_in_thread([&] {
+            for (const Item &item : items) {
+                EXPECT_TRUE(free_item(item));
+            }
+        });
+    }
+    const pid_t child = fork();
+    if (child == 0) {
+        for (int round = 0; round < 5; round++) {
+            for (Item &item : items) {
+                item = make_item(random, 9);
+            }
+            for (const Item &item : items) {
+                if (!free_item(item)) {
+                    _exit(1);
+                }
+            }
+        }
+        hak_tiny_magazine_flush_all();
+        hak_stats_t stats{};
+        hak_stats_get(&stats);
+        _exit(stats.live_blocks == 0 ? 0 : 2);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+// While all send to all, some collect, and owners come and go.
+TEST(RemoteFree, ParcelsLoseNothingWhoeverOpensThem) {
+    constexpr std::size_t kThreads = 6;
+    constexpr std::size_t kHeld = 1000;
+    std::mutex mutex;
+    std::vector<std::vector<Item>> waiting;
+    std::atomic<std::size_t> damaged{0};
+    const auto exchange = [&](std::vector<Item> &items) {
+        const std::lock_guard<std::mutex> guard(mutex);
+        waiting.push_back(std::move(items));
+        items.clear();
+        if (waiting.size() > kThreads) {
+            items.swap(waiting.front());
+            waiting.erase(waiting.begin());
+        }
+    };
+    run_threads(kThreads, [&](std::size_t number) {
+        for (std::size_t life = 0; life < scaled(60); life++) {
+            run_in_thread([&] {
+                Random random(number * 1000 + life);
+                for (std::size_t round = 0; round < 5; round++) {
+                    std::vector<Item> items(kHeld);
+                    for (Item &item : items) {
+                        item = make_item(random, 9);
+                    }
+                    exchange(items);
+                    for (const Item &item : items) {
+                        damaged += free_item(item) ? 0 : 1;
+                    }
+                }
+                if (random.one_in(8)) {
+                    hak_collect();
+                }
+            });
+        }
+    });
+    for (const std::vector<Item> &items : waiting) {
+        for (const Item &item : items) {
+            damaged += free_item(item) ? 0 : 1;
+        }
+    }
+    EXPECT_EQ(damaged.load(), 0u);
+    hak_collect();
+    hak_stats_t stats{};
+    hak_stats_get(&stats);
+    EXPECT_EQ(stats.live_blocks, 0u);
+    EXPECT_EQ(stats.cached_bytes, 0u);
 }
 
 // A thread that allocates and then sleeps until it is woken.

@@ -14,6 +14,7 @@ LANES = ("tiny", "mid", "large", "huge")
 COUNTERS = {
     "refills": "Magazines that ran empty and were filled",
     "refilled_blocks": "Blocks that came into magazines so",
+    "refills_parcels": "Refills served by blocks that other threads freed and left in parcels",
     "refills_current_slab": "Refills served by the slab that served the last one",
     "refills_partial_slab": "Refills served by a partly-used slab of the thread's own",
     "refills_inbox_slab": "Refills served by a slab that other threads had freed blocks of",
@@ -28,6 +29,7 @@ COUNTERS = {
     "flushes_api": "Flushes because the program asked for it",
     "remote_freed_blocks": "Blocks freed by another thread than the one that they belong to",
     "remote_flushes": "Times that such blocks were returned together",
+    "remote_parcels": "Parcels of such blocks that were left with their owner",
     "remote_kept_blocks": "Of such blocks, those that the thread keeps for its next allocations",
     "large_allocs": "Blocks of the large lane allocated",
     "large_frees": "Blocks of the large lane freed",

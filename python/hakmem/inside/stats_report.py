@@ -29,7 +29,7 @@ _STAGES = (
     ("… served by", tuple(name for name in COUNTERS if name.startswith("refills_"))),
     ("flushes", ("flushes", "flushed_blocks")),
     ("… because of", tuple(name for name in COUNTERS if name.startswith("flushes_"))),
-    ("remote frees", ("remote_freed_blocks", "remote_kept_blocks", "remote_flushes")),
+    ("remote frees", ("remote_freed_blocks", "remote_kept_blocks", "remote_flushes", "remote_parcels")),
     ("large, huge", ("large_allocs", "large_frees", "huge_allocs", "huge_frees", "huge_remaps")),
     ("slabs", tuple(name for name in COUNTERS if name.startswith("slabs_"))),
     ("given back", ("purges", "purged_bytes", "decayed_bytes")),

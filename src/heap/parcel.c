@@ -1,0 +1,131 @@
+/* Parcels: blocks that other threads freed, brought to their owner by the hundred.
+ *
+ * A thread that frees what another one allocated collects such blocks (flush.c). When it has many of one
+ * owner, it leaves them in a parcel with that owner, which puts them into its magazines when one of these is
+ * empty: no bitmap is written and read again, and no line of a slab goes back and forth. There are few
+ * parcels, so that what lies in them is bounded; where none is left, or the owner has ended, blocks go to
+ * their slabs.
+ *
+ * A parcel is claimed by one thread at a time, to fill it or to empty it, and posted in between. Nobody waits
+ * for anybody: a sender that finds none takes the other way, and a parcel that is posted may be taken by any
+ * thread.
+ */
+#include "heap/heap.h"
+
+/* A parcel of so many bytes may be the only one of its heap. */
+#define PARCELS_BYTES ((size_t)512 << 10)
+
+/* A parcel among the first `among` for the caller to fill, or PARCELS. */
+static unsigned claim(struct heap *heap, unsigned among) {
+    /* relaxed: a first look */
+    uint32_t claimed = atomic_load_explicit(&heap->parcels_claimed, memory_order_relaxed);
+    while ((~claimed & bits32_below(among)) != 0) {
+        unsigned parcel = bit_lowest(~claimed);
+        /* acquire pairs with the release in let_go: what was in the parcel has been read */
+        if (atomic_compare_exchange_weak_explicit(&heap->parcels_claimed, &claimed,
+                                                  claimed | (uint32_t)1 << parcel, memory_order_acquire,
+                                                  memory_order_relaxed)) {
+            return parcel;
+        }
+    }
+    return PARCELS;
+}
+
+static void let_go(struct heap *heap, unsigned parcel) {
+    atomic_fetch_and_explicit(&heap->parcels_claimed, ~((uint32_t)1 << parcel), memory_order_release);
+}
+
+/* True if the caller has got the parcel, which was posted: it is claimed, and nobody else's. */
+static bool take(struct heap *heap, unsigned parcel) {
+    uint32_t bit = (uint32_t)1 << parcel;
+    /* acquire pairs with the release in parcel_send; seq_cst: see there */
+    return (atomic_fetch_and_explicit(&heap->parcels_posted, ~bit, memory_order_seq_cst) & bit) != 0;
+}
+
+bool parcel_send(struct heap *to, void *const *blocks, size_t n, size_t bytes) {
+    /* relaxed: verified below */
+    if (atomic_load_explicit(&to->state, memory_order_relaxed) != HEAP_ACTIVE) {
+        return false;
+    }
+    unsigned among = (unsigned)max_size(min_size(PARCELS_BYTES / bytes, PARCELS), 1);
+    unsigned parcel = claim(to, among);
+    if (parcel == PARCELS) {
+        return false;
+    }
+    for (size_t i = 0; i < n; i++) {
+        to->parcels[parcel].blocks[i] = blocks[i];
+    }
+    to->parcels[parcel].count = (uint32_t)n;
+    /* Release within it pairs with the acquire in take. seq_cst, as are the load of the state and, in
+     * heap_abandon, the store of the state before the parcels are emptied: either that finds this one, or
+     * this thread sees that the heap has been abandoned. */
+    atomic_fetch_or_explicit(&to->parcels_posted, (uint32_t)1 << parcel, memory_order_seq_cst);
+    if (UNLIKELY(atomic_load_explicit(&to->state, memory_order_seq_cst) != HEAP_ACTIVE) && take(to, parcel)) {
+        let_go(to, parcel);
+        return false;
+    }
+    return true;
+}
+
+/* A magazine gets no more than half full: what it has too many of can serve other sizes once it is in its
+ * slabs.
+ */
+static bool has_room(const struct magazine *m) {
+    return m->top - m->base < (m->end - m->base) / 2;
+}
+
+/* The blocks of the parcel that find room in the heap's magazines go there, the others into `rest`. */
+static size_t sort_out(struct heap *heap, const struct parcel *parcel, void **rest) {
+    size_t left = 0;
+    for (size_t i = 0; i < parcel->count; i++) {
+        void *block = parcel->blocks[i];
+        uint32_t offset = page_map_get(block) ^ heap->tag; /* as on the fast path of free */
+        struct magazine *m = (struct magazine *)(void *)((char *)heap + offset);
+        if (LIKELY(offset < sizeof heap->magazines) && LIKELY(has_room(m))) {
+            *m->top++ = block;
+        } else {
+            rest[left++] = block;
+        }
+    }
+    return left;
+}
+
+size_t parcels_open(struct heap *heap) {
+    size_t n = 0;
+    /* relaxed: take acquires */
+    uint32_t posted = atomic_load_explicit(&heap->parcels_posted, memory_order_relaxed);
+    for (; posted != 0; posted &= posted - 1) {
+        unsigned parcel = bit_lowest(posted);
+        if (take(heap, parcel)) {
+            void *rest[REMOTE_BLOCKS];
+            size_t left = sort_out(heap, &heap->parcels[parcel], rest);
+            n += heap->parcels[parcel].count;
+            let_go(heap, parcel);
+            heap_return_blocks(heap, rest, left);
+        }
+    }
+    return n;
+}
+
+size_t parcels_return(struct heap *self, struct heap *heap) {
+    size_t n = 0;
+    /* seq_cst: see parcel_send */
+    uint32_t posted = atomic_load_explicit(&heap->parcels_posted, memory_order_seq_cst);
+    for (; posted != 0; posted &= posted - 1) {
+        unsigned parcel = bit_lowest(posted);
+        if (take(heap, parcel)) {
+            heap_return_blocks(self, heap->parcels[parcel].blocks, heap->parcels[parcel].count);
+            n += heap->parcels[parcel].count;
+            let_go(heap, parcel);
+        }
+    }
+    return n;
+}
+
+void parcels_settle_after_fork(struct heap *heap) {
+    /* relaxed: there is one thread. What lost threads had claimed and not posted is given up, as is what they
+     * had in their magazines. */
+    atomic_store_explicit(&heap->parcels_claimed,
+                          atomic_load_explicit(&heap->parcels_posted, memory_order_relaxed),
+                          memory_order_relaxed);
+}
