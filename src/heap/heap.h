@@ -67,7 +67,7 @@ static inline void count_batch(_Atomic uint64_t batches[BATCH_SIZES], size_t blo
 /* A buffer that pins more than this is flushed before it is full. */
 #define REMOTE_BYTES_MAX ((size_t)256 << 10)
 
-#define PARCELS 8
+#define PARCELS 16
 struct parcel {
     uint32_t count;
     void *blocks[REMOTE_BLOCKS];
@@ -218,6 +218,10 @@ void heap_check_block(const char *action, const void *block);
 /* Leaves blocks of together `bytes` (not 0) with the heap that they belong to, any thread; false if it takes
  * no parcel. */
 bool parcel_send(struct heap *to, void *const *blocks, size_t n, size_t bytes);
+static inline bool parcels_waiting(const struct heap *heap) {
+    return atomic_load_explicit(&heap->parcels_posted, memory_order_relaxed) !=
+           0; /* who takes one acquires */
+}
 /* Owner: opens all parcels; gives the blocks, which are in the magazines as far as there was room. */
 size_t parcels_open(struct heap *heap);
 /* Any thread: returns what is in the parcels to its slabs; `self` is the caller's own heap, or NULL. */

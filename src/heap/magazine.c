@@ -64,19 +64,20 @@ static bool grow_if_busy(struct heap *heap, struct magazine *m, unsigned size_cl
     return false;
 }
 
-/* Blocks from this size on are worth a look at larger classes before a page is touched that never was, and so
- * many of these are looked at. */
+/* Blocks from this size on are worth a look at larger classes: at the next one before the slabs are asked,
+ * whose way is long, and at so many before a page is touched that never was. */
 #define BORROWER_BYTES 2048
-#define LENDERS 4
+#define LENDERS_BEFORE_SLABS 1
+#define LENDERS_BEFORE_NEW_PAGES 4
 
 /* A free block of a larger class: each class has its times of many blocks, and memory for all of them at once
  * is seldom needed. */
-static void *borrow(struct heap *heap, unsigned size_class) {
+static inline void *borrow(struct heap *heap, unsigned size_class, unsigned lenders) {
     if (size_classes[size_class].bytes < BORROWER_BYTES) {
         return NULL;
     }
     unsigned c = size_class < SPACED_CLASSES ? size_class + 1 : size_class - EXACT_CLASSES;
-    for (unsigned end = (unsigned)min_size(c + LENDERS, SPACED_CLASSES); c < end; c++) {
+    for (unsigned end = (unsigned)min_size(c + lenders, SPACED_CLASSES); c < end; c++) {
         struct magazine *m = &heap->magazines[c];
         if (m->top != m->base) {
             return *--m->top;
@@ -103,7 +104,7 @@ static void *refill(struct heap *heap, unsigned size_class, bool may_borrow) {
     grow_if_busy(heap, m, size_class);
     void *single[1];
     void **out = m->base;
-    size_t n = parcels_open(heap);
+    size_t n = UNLIKELY(parcels_waiting(heap)) ? parcels_open(heap) : 0;
     if (n > 0 && m->top != m->base) {
         count(&heap->counters.refills_parcels, 1);
         count_refill(heap, n);
@@ -116,7 +117,7 @@ static void *refill(struct heap *heap, unsigned size_class, bool may_borrow) {
     }
     n = bin_take_used(heap, size_class, out, want);
     if (n == 0) {
-        void *borrowed = may_borrow ? borrow(heap, size_class) : NULL;
+        void *borrowed = may_borrow ? borrow(heap, size_class, LENDERS_BEFORE_NEW_PAGES) : NULL;
         if (borrowed != NULL) {
             return borrowed;
         }
@@ -133,9 +134,16 @@ static void *refill(struct heap *heap, unsigned size_class, bool may_borrow) {
 }
 
 NOINLINE void *heap_refill(struct heap *heap, unsigned size_class, bool may_borrow) {
+    void *borrowed = may_borrow ? borrow(heap, size_class, LENDERS_BEFORE_SLABS) : NULL;
+    if (borrowed != NULL) {
+        return borrowed;
+    }
     heap_enter(heap);
+    uint64_t before = atomic_load_explicit(&heap->counters.refills, memory_order_relaxed); /* its own */
     void *block = refill(heap, size_class, may_borrow);
-    event_at_intervals(&heap->counters.refills);
+    if (atomic_load_explicit(&heap->counters.refills, memory_order_relaxed) != before) {
+        event_at_intervals(&heap->counters.refills);
+    }
     heap_leave(heap);
     return block;
 }

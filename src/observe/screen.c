@@ -31,7 +31,7 @@ static void write_memory(struct output *out, const struct census *census) {
     census_sum(census, &m);
     out_string(out, "memory\n");
     bytes_line(out, "live", m.live_bytes, "in blocks that the program holds");
-    bytes_line(out, "cached", m.cached_bytes, "free, in the threads' magazines and remote buffers");
+    bytes_line(out, "cached", m.cached_bytes, "free, in the threads' magazines, buffers and parcels");
     bytes_line(out, "free in slabs", m.free_in_slabs_bytes, "free, in slabs that hold other blocks");
     bytes_line(out, "slab tails", m.slab_tail_bytes, "no block fits");
     bytes_line(out, "retained", m.retained_bytes, "free, kept resident within the bound");

@@ -16,7 +16,7 @@ WHOLE_PROCESS_MEANS = "that and all else that is resident: code, stacks, other m
 # The parts of the heap's resident memory, which is their sum less the last.
 _PARTS = (
     ("live", "live_bytes", "in blocks that the program holds"),
-    ("cached", "cached_bytes", "free, in the threads' magazines and remote buffers"),
+    ("cached", "cached_bytes", "free, in the threads' magazines, buffers and parcels"),
     ("free in slabs", "free_in_slabs_bytes", "free and resident, in slabs that hold other blocks"),
     ("slab tails", "slab_tail_bytes", "resident, but no block fits"),
     ("retained", "retained_bytes", "free and resident, in no slab"),
