@@ -21,10 +21,20 @@
 #define SCARCE_PRESSURE 500
 
 /* Under the arena's lock. */
-static enum { NO_THREAD, STARTING, RUNNING } thread;
+static enum state { NO_THREAD, STARTING, RUNNING } thread;
+static _Atomic bool is_on; /* thread is not NO_THREAD; seq_cst: see decay_is_on */
 static uint64_t refused_until_ms;
 static uint64_t last_tick_ms, last_success_ms;
 static void (*run)(void);
+
+static void set_thread(enum state state) {
+    thread = state;
+    atomic_store_explicit(&is_on, state != NO_THREAD, memory_order_seq_cst);
+}
+
+bool decay_is_on(void) {
+    return atomic_load_explicit(&is_on, memory_order_seq_cst);
+}
 
 void decay_set_thread(void (*what)(void)) {
     run = what;
@@ -72,14 +82,14 @@ static bool tick(bool scarce) {
 }
 
 static void thread_ends(void) {
-    thread = NO_THREAD;
+    set_thread(NO_THREAD);
     set_scarce(false); /* nobody would look again */
 }
 
 bool decay_tick(bool more) {
     bool scarce = memory_is_scarce();
     lock_acquire(&arena.lock);
-    thread = RUNNING;
+    set_thread(RUNNING);
     uint64_t now = os_now_ms();
     if (tick(scarce)) {
         last_success_ms = now;
@@ -107,7 +117,7 @@ static bool may_start(void) {
         !os_main_has_begun() || os_now_ms() < refused_until_ms) {
         return false;
     }
-    thread = STARTING;
+    set_thread(STARTING);
     last_success_ms = os_now_ms();
     arena.dirty_low = arena.dirty_slabs;
     return true;
@@ -127,7 +137,7 @@ enum decay_work decay_due(void) {
         return DECAY_NOTHING;
     }
     if (thread == RUNNING && !os_thread_exists()) {
-        thread = NO_THREAD; /* it was of a child of vfork, or the like */
+        set_thread(NO_THREAD); /* it was of a child of vfork, or the like */
     }
     if (thread != NO_THREAD) {
         return DECAY_NOTHING;

@@ -137,7 +137,9 @@ static inline enum whose whose(const void *p, uint32_t word) {
 static void release_block(void *p, uint32_t word) {
     struct heap *heap = thread_heap_get();
     if (sampling_owns(page_word_owner(word))) {
+        heap_enter(heap); /* it may wait for the profile's lock */
         p = sampling_release(heap, p);
+        heap_leave(heap);
         if (p == NULL) {
             return;
         }

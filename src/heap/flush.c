@@ -1,4 +1,5 @@
 #include "arena/arena.h"
+#include "arena/decay.h"
 #include "base/text.h"
 #include "heap/heap.h"
 #include "os/report.h"
@@ -219,6 +220,8 @@ void heap_flush_remote(struct heap *heap) {
 /* Fewer blocks of one owner are not worth a parcel; and of so many owners at once none gets one. */
 #define PARCEL_BLOCKS_LEAST 32
 #define PARCEL_OWNERS_MOST 4
+/* The background thread, which parcels need, is asked for so often while there is none. */
+#define FLUSHES_FOR_A_REQUEST 16
 
 /* Moves the blocks of the owner from `blocks` to `same`; gives how many. */
 static size_t pick_out(uint32_t owner, void **blocks, size_t n, void **same, size_t *bytes) {
@@ -260,6 +263,11 @@ static void send_remote(struct heap *heap) {
         }
     }
     heap_return_blocks(heap, heap->remote, n);
+    uint64_t flushes =
+        atomic_load_explicit(&heap->counters.remote_flushes, memory_order_relaxed); /* its own */
+    if (UNLIKELY(!decay_is_on()) && flushes % FLUSHES_FOR_A_REQUEST == 1) {
+        decay_request();
+    }
     heap_leave(heap);
 }
 

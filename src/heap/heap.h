@@ -114,6 +114,7 @@ struct heap {
     struct heap *next_abandoned; /* under the registry's lock */
     /* One bit for each parcel: see parcel.c. */
     _Atomic uint32_t parcels_claimed, parcels_posted;
+    uint64_t refills_seen; /* when parcels_look_after last looked: the background thread's */
     struct parcel parcels[PARCELS];
 };
 
@@ -226,6 +227,10 @@ static inline bool parcels_waiting(const struct heap *heap) {
 size_t parcels_open(struct heap *heap);
 /* Any thread: returns what is in the parcels to its slabs; `self` is the caller's own heap, or NULL. */
 size_t parcels_return(struct heap *self, struct heap *heap);
+/* Background thread, at intervals: returns what lay in parcels since the last time while their owner did not
+ * come for blocks. False if there are no parcels. */
+bool parcels_look_after(void);
+bool parcels_anywhere(void);
 void parcels_settle_after_fork(struct heap *heap);
 
 /* ---- bins.c: which slab a heap takes blocks from --------------------------------------------- */

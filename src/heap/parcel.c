@@ -4,12 +4,14 @@
  * owner, it leaves them in a parcel with that owner, which puts them into its magazines when one of these is
  * empty: no bitmap is written and read again, and no line of a slab goes back and forth. There are few
  * parcels, so that what lies in them is bounded; where none is left, or the owner has ended, blocks go to
- * their slabs.
+ * their slabs. So they do when the owner lets a parcel lie: blocks in it may pin a slab each. The background
+ * thread looks after that, and where there is none, there are no parcels.
  *
  * A parcel is claimed by one thread at a time, to fill it or to empty it, and posted in between. Nobody waits
  * for anybody: a sender that finds none takes the other way, and a parcel that is posted may be taken by any
  * thread.
  */
+#include "arena/decay.h"
 #include "heap/heap.h"
 
 /* A parcel of so many bytes may be the only one of its heap. */
@@ -44,7 +46,7 @@ static bool take(struct heap *heap, unsigned parcel) {
 
 bool parcel_send(struct heap *to, void *const *blocks, size_t n, size_t bytes) {
     /* relaxed: verified below */
-    if (atomic_load_explicit(&to->state, memory_order_relaxed) != HEAP_ACTIVE) {
+    if (atomic_load_explicit(&to->state, memory_order_relaxed) != HEAP_ACTIVE || !decay_is_on()) {
         return false;
     }
     unsigned among = (unsigned)max_size(min_size(PARCELS_BYTES / bytes, PARCELS), 1);
@@ -57,12 +59,11 @@ bool parcel_send(struct heap *to, void *const *blocks, size_t n, size_t bytes) {
     }
     to->parcels[parcel].count = (uint32_t)n;
     /* Release within it pairs with the acquire in take. seq_cst, as are the load of the state and, in
-     * heap_abandon, the store of the state before the parcels are emptied: either that finds this one, or
-     * this thread sees that the heap has been abandoned. */
+     * abandoned_push, the store of the state before the parcels are emptied: either that finds this one, or
+     * this thread sees that the heap has been abandoned. It may be another thread's parcel by then. */
     atomic_fetch_or_explicit(&to->parcels_posted, (uint32_t)1 << parcel, memory_order_seq_cst);
-    if (UNLIKELY(atomic_load_explicit(&to->state, memory_order_seq_cst) != HEAP_ACTIVE) && take(to, parcel)) {
-        let_go(to, parcel);
-        return false;
+    if (UNLIKELY(atomic_load_explicit(&to->state, memory_order_seq_cst) != HEAP_ACTIVE)) {
+        parcels_return(NULL, to);
     }
     return true;
 }
@@ -99,7 +100,7 @@ size_t parcels_open(struct heap *heap) {
         if (take(heap, parcel)) {
             void *rest[REMOTE_BLOCKS];
             size_t left = sort_out(heap, &heap->parcels[parcel], rest);
-            n += heap->parcels[parcel].count;
+            n += heap->parcels[parcel].count - left;
             let_go(heap, parcel);
             heap_return_blocks(heap, rest, left);
         }
@@ -120,6 +121,33 @@ size_t parcels_return(struct heap *self, struct heap *heap) {
         }
     }
     return n;
+}
+
+bool parcels_look_after(void) {
+    bool more = false;
+    for (uint32_t id = 1; id < heap_id_limit(); id++) {
+        struct heap *heap = heap_by_id(id);
+        if (!parcels_waiting(heap)) {
+            continue;
+        }
+        /* relaxed: a guess is enough */
+        uint64_t refills = atomic_load_explicit(&heap->counters.refills, memory_order_relaxed);
+        if (heap->refills_seen == refills) {
+            parcels_return(NULL, heap);
+        }
+        heap->refills_seen = refills;
+        more = true;
+    }
+    return more;
+}
+
+bool parcels_anywhere(void) {
+    bool any = false;
+    for (uint32_t id = 1; id < heap_id_limit() && !any; id++) {
+        /* seq_cst: see decay_is_on */
+        any = atomic_load_explicit(&heap_by_id(id)->parcels_posted, memory_order_seq_cst) != 0;
+    }
+    return any;
 }
 
 void parcels_settle_after_fork(struct heap *heap) {

@@ -239,6 +239,7 @@ void heap_trim_abandoned(void) {
         lock_acquire(&lock);
         abandoned_push(heap, &cold);
         lock_release(&lock);
+        parcels_return(NULL, heap); /* it looked like a thread's meanwhile */
     }
 }
 

@@ -52,6 +52,7 @@ static void register_fork_handlers(void);
 
 static void run_in_background(void) {
     uint64_t credentials = os_credentials();
+    bool more;
     heap_reclaim_restart();
     do {
         /* In short sleeps, because the option may change meanwhile, and privileges that the program has
@@ -64,7 +65,12 @@ static void run_in_background(void) {
                 return;
             }
         }
-    } while (decay_tick(heap_reclaim_idle()));
+        more = parcels_look_after();
+        more = heap_reclaim_idle() || more;
+    } while (decay_tick(more));
+    if (parcels_anywhere()) { /* sent by a thread that saw this one just before it ended */
+        decay_request();
+    }
 }
 
 static COLD void start_slow(void) {

@@ -292,7 +292,7 @@ static void count_heaps(struct census *census) {
         count_cached(heap->remote, atomic_load_explicit(&heap->remote_count, memory_order_relaxed), census);
         count_parcels(heap, census);
         if (!census->measured) {
-            census->metadata.heaps_bytes += round_up(sizeof *heap, OS_PAGE_BYTES);
+            census->metadata.heaps_bytes += round_up(offsetof(struct heap, parcels), OS_PAGE_BYTES);
         }
     }
     for (unsigned c = 0; c < SIZE_CLASSES; c++) {

@@ -19,6 +19,7 @@ struct profile {
     bool may_thin;     /* nobody asked for this interval: it may grow while the run lasts */
     unsigned recent;   /* samples since recent_ms */
     uint64_t recent_ms;
+    uint64_t haste;         /* of the samples before: see thinning.c */
     _Atomic uint64_t bytes; /* live by estimate; relaxed: others only compare */
     uint64_t shadow_blocks, shadow_bytes;
     uint64_t random;

@@ -33,6 +33,7 @@ void profile_start(uint64_t interval) {
         }
         profile.may_thin = interval == 0;
         profile.recent = 0;
+        profile.haste = 0;
         profile.recent_ms = os_now_ms();
         if (interval == 0) {
             interval = PROFILE_INTERVAL_DEFAULT;
@@ -42,15 +43,6 @@ void profile_start(uint64_t interval) {
         profile.run++;
         profile.interval = interval;
         profile.random ^= profile.recent_ms;
-        set_interval(interval);
-    }
-    lock_release(&profile.lock);
-}
-
-void profile_thin(uint64_t interval) {
-    lock_acquire(&profile.lock);
-    if (interval_now() != 0 && interval_now() < interval) {
-        thinning_to(interval);
         set_interval(interval);
     }
     lock_release(&profile.lock);
@@ -159,11 +151,12 @@ bool profile_add(uintptr_t address, void *shadow, size_t size, size_t chosen, co
     lock_acquire(&profile.lock);
     bool off = interval_now() == 0;
     bool added = add(address, shadow, size, chosen, frames, depth);
-    uint64_t wanted = added && profile.may_thin ? thinning_interval() : 0;
-    lock_release(&profile.lock);
-    if (UNLIKELY(wanted != 0)) {
-        profile_thin(wanted);
+    unsigned factor = added && profile.may_thin ? thinning_factor() : 1;
+    if (UNLIKELY(factor > 1)) {
+        thinning_to(profile.interval * factor);
+        set_interval(profile.interval);
     }
+    lock_release(&profile.lock);
     if (!added && !off) {
         report_fallback(FALLBACK_PROFILE_WITHOUT_MEMORY, size);
     }

@@ -27,9 +27,6 @@ extern __attribute__((visibility("hidden"))) struct profile_switch profile_switc
 /* Forgets all figures and samples every `interval` bytes on average from now on (0: as the option says).
  * Where that is what it does already, nothing changes. */
 void profile_start(uint64_t interval);
-/* Samples less from now on, and keeps of what was sampled as much as the longer interval would have sampled.
- * Nothing happens if this one is not longer. Cost: by the samples that are known. */
-void profile_thin(uint64_t interval);
 /* What was sampled so far stays known. */
 void profile_stop(void);
 

@@ -3,25 +3,40 @@
 #include "os/os.h"
 #include "profile/internal.h"
 
-/* Samples after which the clock is looked at, and how long they take at least. */
-#define WINDOW_SAMPLES 512
-#define WINDOW_MS (WINDOW_SAMPLES * 1000 / SAMPLES_A_SECOND)
-/* A single window may have been a burst. */
-#define GROWTH_MOST 16
+/* The clock is looked at after so many samples, and a window lasts at least so long. */
+#define WINDOW_SAMPLES 64
+#define WINDOW_MS 5
+/* As many times too fast, and the interval is made so many times as long at once: no program writes to what
+ * it allocates at such a rate, so that nothing much can be in use. */
+#define MUCH_TOO_FAST 8
+#define INTERVAL_MOST ((uint64_t)16 << 20)
 
-uint64_t thinning_interval(void) {
-    if (++profile.recent < WINDOW_SAMPLES) {
-        return 0;
+/* How many times too fast the samples of a window came. */
+static uint64_t haste_of(uint64_t samples, uint64_t took_ms) {
+    return samples * 1000 / (took_ms * SAMPLES_A_SECOND);
+}
+
+unsigned thinning_factor(void) {
+    if (++profile.recent % WINDOW_SAMPLES != 0) {
+        return 1;
     }
-    uint64_t interval = profile.interval;
     uint64_t now_ms = os_now_ms();
     uint64_t took_ms = now_ms - profile.recent_ms;
+    if (took_ms < WINDOW_MS) {
+        return 1;
+    }
+    /* A burst is over before there are two such windows. */
+    uint64_t now = haste_of(profile.recent, took_ms);
+    uint64_t haste = min_size(now, profile.haste);
+    profile.haste = now;
     profile.recent = 0;
     profile.recent_ms = now_ms;
-    for (unsigned growth = 1; took_ms * growth < WINDOW_MS && growth < GROWTH_MOST; growth *= 2) {
-        interval *= 2;
+    if (haste == 0 || profile.interval >= INTERVAL_MOST) {
+        return 1;
     }
-    return interval > profile.interval && interval <= PROFILE_INTERVAL_MOST ? interval : 0;
+    unsigned factor = haste >= MUCH_TOO_FAST ? MUCH_TOO_FAST : 2;
+    profile.haste /= factor;
+    return factor;
 }
 
 static double chance_to_stay(double size, uint64_t interval) {

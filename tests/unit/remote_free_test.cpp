@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <memory>
@@ -318,6 +319,39 @@ TEST_P(SleepingOwner, HoldsNothingThatOthersFreed) {
     hak_collect();
     meter.expect_growth_within(2 * kMiB, "while the owner sleeps, after hak_collect of another thread");
 }
+
+#if !HAKMEM_TEST_SANITIZED // whose own memory grows
+// Nobody calls the library any more: its own thread sees that the owner does not come for what waits for it.
+TEST(RemoteFree, AnOwnerThatOnlyComputesHoldsNothingForLong) {
+    PointerArray blocks(32 * kMiB / 1000);
+    const ResidentMeter meter;
+    for (void *&block : blocks) {
+        block = hak_malloc(1000);
+        std::memset(block, 1, 1000);
+    }
+    Random random(1);
+    for (std::size_t i = blocks.size() - 1; i > 0; i--) { // so that what waits is of all slabs
+        std::swap(blocks[i], blocks[random.below(i + 1)]);
+    }
+    std::atomic<bool> done{false};
+    std::thread other([&] {
+        for (void *block : blocks) {
+            hak_free(block);
+        }
+        while (!done) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        }
+    });
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (meter.growth() > static_cast<std::ptrdiff_t>(6 * kMiB) &&
+           std::chrono::steady_clock::now() < patience) {
+        std::this_thread::yield();
+    }
+    EXPECT_LE(meter.growth(), static_cast<std::ptrdiff_t>(6 * kMiB));
+    done = true;
+    other.join();
+}
+#endif
 
 INSTANTIATE_TEST_SUITE_P(Sizes, SleepingOwner, testing::Values(16, 100, 1024, 8192, 100'000, 4'000'000),
                          testing::PrintToStringParamName());
