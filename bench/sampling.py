@@ -31,7 +31,11 @@ def measure(
     say: Callable[[str], None],
 ) -> list[WorkloadResult]:
     """Of the workloads that ask for it, with runs of OFF and ON; `plan` is that of the comparison."""
-    wanted = [workload for workload in workloads if workload.sampling]
+    wanted = [
+        replace(workload, command=(*workload.command, *workload.args_sampling))
+        for workload in workloads
+        if workload.sampling
+    ]
     found = Results(started="", full=runner.full, machine={}, method={}, allocators=[])
     if wanted:
         session = Session(

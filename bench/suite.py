@@ -43,6 +43,7 @@ class Workload:
     rounds_most: int | None = None  # for what always gives the same
     contention: bool = False  # how often its threads wait for each other is counted
     sampling: bool = False  # measured with sampling on as well
+    args_sampling: tuple[str, ...] = ()  # appended for that
 
     @property
     def family(self) -> str:
@@ -131,6 +132,7 @@ def _workload(entry: "_Entry") -> Workload:
         rounds_most=entry.whole("rounds_most"),
         contention=entry.flag("contention"),
         sampling=entry.flag("sampling"),
+        args_sampling=entry.command("args_sampling", required=False),
     )
     entry.nothing_else()
     return workload

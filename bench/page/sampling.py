@@ -18,7 +18,9 @@ def lines(view: View) -> list[str]:
             "for about one block in each 512 KiB that are allocated. This is off unless somebody turns it on",
             "(HAKMEM_PROF=1), in all other figures of this page too. Here the same library is measured with",
             "it on and with it off, in rounds of their own: the change of the time is what sampling costs.",
-            "Where the interval has 0 % in it, no difference can be told from noise.",
+            "Where the interval has 0 % in it, no difference can be told from noise. A program that",
+            "allocates many GB/s is sampled more rarely after its first hundredths of a second; so runs are",
+            "longer here than in the rest of the page, as those are that anybody would want a profile of.",
         ),
         *table(
             ["workload", "time, off", "time, on", "change", "95 % interval", "rounds", "change of peak RSS"],
