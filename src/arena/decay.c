@@ -21,15 +21,19 @@
 #define SCARCE_PRESSURE 500
 
 /* Under the arena's lock. */
-static enum state { NO_THREAD, STARTING, RUNNING } thread;
-static _Atomic bool is_on; /* thread is not NO_THREAD; seq_cst: see decay_is_on */
+static enum { NO_THREAD, STARTING, RUNNING } thread;
+static _Atomic bool is_on; /* from decay_begun until thread is NO_THREAD again; seq_cst: see decay_is_on */
 static uint64_t refused_until_ms;
 static uint64_t last_tick_ms, last_success_ms;
 static void (*run)(void);
 
-static void set_thread(enum state state) {
-    thread = state;
-    atomic_store_explicit(&is_on, state != NO_THREAD, memory_order_seq_cst);
+static void set_no_thread(void) {
+    thread = NO_THREAD;
+    atomic_store_explicit(&is_on, false, memory_order_seq_cst);
+}
+
+void decay_begun(void) {
+    atomic_store_explicit(&is_on, true, memory_order_seq_cst);
 }
 
 bool decay_is_on(void) {
@@ -82,14 +86,14 @@ static bool tick(bool scarce) {
 }
 
 static void thread_ends(void) {
-    set_thread(NO_THREAD);
+    set_no_thread();
     set_scarce(false); /* nobody would look again */
 }
 
 bool decay_tick(bool more) {
     bool scarce = memory_is_scarce();
     lock_acquire(&arena.lock);
-    set_thread(RUNNING);
+    thread = RUNNING;
     uint64_t now = os_now_ms();
     if (tick(scarce)) {
         last_success_ms = now;
@@ -109,15 +113,23 @@ void decay_stop(void) {
     lock_release(&arena.lock);
 }
 
+/* It was of a child of vfork, or the like. */
+static void note_if_lost(void) {
+    if (thread == RUNNING && !os_thread_exists()) {
+        set_no_thread();
+    }
+}
+
 /* In a program without threads of its own, another one would change what the program may do (namespaces,
  * sandboxes, fork without handlers): only where that is asked for. */
 static bool may_start(void) {
     uint64_t wanted = option_number(OPTION_BACKGROUND_THREAD);
+    note_if_lost();
     if (thread != NO_THREAD || wanted == 0 || (wanted == 1 && !os_program_has_threads()) ||
         !os_main_has_begun() || os_now_ms() < refused_until_ms) {
         return false;
     }
-    set_thread(STARTING);
+    thread = STARTING;
     last_success_ms = os_now_ms();
     arena.dirty_low = arena.dirty_slabs;
     return true;
@@ -136,9 +148,7 @@ enum decay_work decay_due(void) {
     if (LIKELY(arena.dirty_slabs <= START_SLABS && !arena.retention.scarce)) {
         return DECAY_NOTHING;
     }
-    if (thread == RUNNING && !os_thread_exists()) {
-        set_thread(NO_THREAD); /* it was of a child of vfork, or the like */
-    }
+    note_if_lost();
     if (thread != NO_THREAD) {
         return DECAY_NOTHING;
     }

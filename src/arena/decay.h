@@ -22,8 +22,10 @@ bool decay_tick(bool more);
 void decay_stop(void);
 /* Starts the thread if it may be. */
 void decay_request(void);
-/* Whether there is one, or will be at once. In the order of all seq_cst operations: whoever leaves something
- * for it and then sees true may count on it, because it looks once more when it has ended. */
+/* It says first of all that it is there. */
+void decay_begun(void);
+/* Whether it is. In the order of all seq_cst operations: whoever leaves something for it and then sees true
+ * may count on it, because it looks once more when it is no longer there. */
 bool decay_is_on(void);
 
 /* What a thread that has freed memory has to do once it has let go of the arena's lock. */

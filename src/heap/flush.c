@@ -220,7 +220,7 @@ void heap_flush_remote(struct heap *heap) {
 /* Fewer blocks of one owner are not worth a parcel; and of so many owners at once none gets one. */
 #define PARCEL_BLOCKS_LEAST 32
 #define PARCEL_OWNERS_MOST 4
-/* The background thread, which parcels need, is asked for so often while there is none. */
+/* The background thread, which parcels need, is asked for so often. */
 #define FLUSHES_FOR_A_REQUEST 16
 
 /* Moves the blocks of the owner from `blocks` to `same`; gives how many. */
@@ -265,7 +265,7 @@ static void send_remote(struct heap *heap) {
     heap_return_blocks(heap, heap->remote, n);
     uint64_t flushes =
         atomic_load_explicit(&heap->counters.remote_flushes, memory_order_relaxed); /* its own */
-    if (UNLIKELY(!decay_is_on()) && flushes % FLUSHES_FOR_A_REQUEST == 1) {
+    if (UNLIKELY(flushes % FLUSHES_FOR_A_REQUEST == 1)) {
         decay_request();
     }
     heap_leave(heap);

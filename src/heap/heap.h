@@ -230,7 +230,8 @@ size_t parcels_return(struct heap *self, struct heap *heap);
 /* Background thread, at intervals: returns what lay in parcels since the last time while their owner did not
  * come for blocks. False if there are no parcels. */
 bool parcels_look_after(void);
-bool parcels_anywhere(void);
+/* The same for all that lies in any; the background thread, which has ended as far as others know. */
+void parcels_return_all(void);
 void parcels_settle_after_fork(struct heap *heap);
 
 /* ---- bins.c: which slab a heap takes blocks from --------------------------------------------- */

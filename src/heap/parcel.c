@@ -58,11 +58,11 @@ bool parcel_send(struct heap *to, void *const *blocks, size_t n, size_t bytes) {
         to->parcels[parcel].blocks[i] = blocks[i];
     }
     to->parcels[parcel].count = (uint32_t)n;
-    /* Release within it pairs with the acquire in take. seq_cst, as are the load of the state and, in
-     * abandoned_push, the store of the state before the parcels are emptied: either that finds this one, or
-     * this thread sees that the heap has been abandoned. It may be another thread's parcel by then. */
+    /* Release within it pairs with the acquire in take. seq_cst, as are the loads below and, in
+     * abandoned_push and decay.c, the stores after which the parcels are emptied: either that finds this one,
+     * or this thread sees that nobody will come for it. It may be another thread's parcel by then. */
     atomic_fetch_or_explicit(&to->parcels_posted, (uint32_t)1 << parcel, memory_order_seq_cst);
-    if (UNLIKELY(atomic_load_explicit(&to->state, memory_order_seq_cst) != HEAP_ACTIVE)) {
+    if (UNLIKELY(atomic_load_explicit(&to->state, memory_order_seq_cst) != HEAP_ACTIVE || !decay_is_on())) {
         parcels_return(NULL, to);
     }
     return true;
@@ -127,27 +127,23 @@ bool parcels_look_after(void) {
     bool more = false;
     for (uint32_t id = 1; id < heap_id_limit(); id++) {
         struct heap *heap = heap_by_id(id);
-        if (!parcels_waiting(heap)) {
-            continue;
-        }
         /* relaxed: a guess is enough */
         uint64_t refills = atomic_load_explicit(&heap->counters.refills, memory_order_relaxed);
-        if (heap->refills_seen == refills) {
-            parcels_return(NULL, heap);
+        if (parcels_waiting(heap)) {
+            more = true;
+            if (heap->refills_seen == refills) {
+                parcels_return(NULL, heap);
+            }
         }
         heap->refills_seen = refills;
-        more = true;
     }
     return more;
 }
 
-bool parcels_anywhere(void) {
-    bool any = false;
-    for (uint32_t id = 1; id < heap_id_limit() && !any; id++) {
-        /* seq_cst: see decay_is_on */
-        any = atomic_load_explicit(&heap_by_id(id)->parcels_posted, memory_order_seq_cst) != 0;
+void parcels_return_all(void) {
+    for (uint32_t id = 1; id < heap_id_limit(); id++) {
+        parcels_return(NULL, heap_by_id(id));
     }
-    return any;
 }
 
 void parcels_settle_after_fork(struct heap *heap) {

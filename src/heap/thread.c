@@ -50,27 +50,33 @@ static void register_fork_handlers(void);
 
 #define SLEEP_MOST_MS 250
 
+/* Sleeps for a period of the decay; false if the program's credentials have changed meanwhile. In short
+ * sleeps, because the option may change, and privileges that the program has dropped must not live on here:
+ * the next thread inherits those of a thread of the program's. */
+static bool sleep_in_background(uint64_t credentials) {
+    for (uint64_t slept = 0; slept < decay_period_ms(); slept += SLEEP_MOST_MS) {
+        os_sleep_ms(min_size(decay_period_ms() - slept, SLEEP_MOST_MS));
+        heap_event(HEAP_EVENT_IN_BACKGROUND);
+        if (os_credentials() != credentials) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void run_in_background(void) {
     uint64_t credentials = os_credentials();
-    bool more;
+    bool more = true;
+    decay_begun();
     heap_reclaim_restart();
-    do {
-        /* In short sleeps, because the option may change meanwhile, and privileges that the program has
-         * dropped must not live on here: the next thread inherits those of a thread of the program's. */
-        for (uint64_t slept = 0; slept < decay_period_ms(); slept += SLEEP_MOST_MS) {
-            os_sleep_ms(min_size(decay_period_ms() - slept, SLEEP_MOST_MS));
-            heap_event(HEAP_EVENT_IN_BACKGROUND);
-            if (os_credentials() != credentials) {
-                decay_stop();
-                return;
-            }
-        }
-        more = parcels_look_after();
-        more = heap_reclaim_idle() || more;
-    } while (decay_tick(more));
-    if (parcels_anywhere()) { /* sent by a thread that saw this one just before it ended */
-        decay_request();
+    while (more && sleep_in_background(credentials)) {
+        bool parcels = parcels_look_after();
+        more = decay_tick(heap_reclaim_idle() || parcels);
     }
+    if (more) {
+        decay_stop();
+    }
+    parcels_return_all(); /* sent by threads that saw this one just before it ended */
 }
 
 static COLD void start_slow(void) {

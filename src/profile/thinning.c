@@ -31,10 +31,11 @@ unsigned thinning_factor(void) {
     profile.haste = now;
     profile.recent = 0;
     profile.recent_ms = now_ms;
-    if (haste == 0 || profile.interval >= INTERVAL_MOST) {
+    unsigned wanted = haste >= MUCH_TOO_FAST ? MUCH_TOO_FAST : 2;
+    unsigned factor = (unsigned)min_size(wanted, INTERVAL_MOST / profile.interval);
+    if (haste == 0 || factor < 2) {
         return 1;
     }
-    unsigned factor = haste >= MUCH_TOO_FAST ? MUCH_TOO_FAST : 2;
     profile.haste /= factor;
     return factor;
 }
