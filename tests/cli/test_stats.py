@@ -277,3 +277,9 @@ def test_a_damaged_file(hakmem: Command) -> None:
     with running(Program(STATISTICS)) as process:
         os.truncate(path_of(process.pid), 4096)
         assert "it is cut off" in hakmem("stats", str(process.pid)).error_line()
+
+
+def test_two_forms_at_once(hakmem: Command) -> None:
+    outcome = hakmem("stats", "1", "--json", "--prometheus")
+    assert outcome.status == 1
+    assert "choose one" in outcome.error_line()

@@ -32,8 +32,8 @@ _SHORTEST_PERIOD = 0.05
 
 @click.command()
 @click.argument("pid", type=PID)
-@click.option("--json", "form", flag_value="json", help="As the library publishes them: docs/statistics.md.")
-@click.option("--prometheus", "form", flag_value="prometheus", help="In Prometheus' text exposition format.")
+@click.option("--json", "as_json", is_flag=True, help="As the library publishes them: docs/statistics.md.")
+@click.option("--prometheus", is_flag=True, help="In Prometheus' text exposition format.")
 @click.option(
     "--watch", type=click.FloatRange(_SHORTEST_PERIOD), metavar="S", help="Again every S seconds, to its end."
 )
@@ -52,7 +52,8 @@ _SHORTEST_PERIOD = 0.05
 def stats(
     *,
     pid: int,
-    form: str | None,
+    as_json: bool,
+    prometheus: bool,
     watch: float | None,
     output: Path,
     measure: bool,
@@ -65,6 +66,9 @@ def stats(
     every few hundred allocations of a size, or when it needs or gives back a slab. Figures of a process
     that has been idle since are as old as that; the first line says how old.
     """
+    if as_json and prometheus:
+        raise HakmemError("--json and --prometheus are two forms: choose one")
+    form = "json" if as_json else "prometheus" if prometheus else None
     known: Process | None = None
     while True:
         with (open_running if measure else open_target)(pid) as target:

@@ -80,6 +80,8 @@ def profile(
         raise HakmemError(f"--{switch} only switches sampling: leave out --seconds, --output and --top")
     if interval and switch != "start" and seconds is None:
         raise HakmemError("--interval goes with --start or --seconds: it is set when sampling starts")
+    if output and output != STANDARD_OUTPUT and not output.parent.is_dir():
+        raise HakmemError(f"cannot write '{output}': there is no folder '{output.parent}'")
     with open_running(pid) as target:
         if switch:
             _switch(target, switch, interval or 0, wait)
@@ -116,7 +118,12 @@ def _sample_for(target: Target, seconds: float, interval: int, wait: float) -> N
             time.sleep(min(left, 0.2))
     finally:
         if not always and target.alive():
-            ask(target, Kind.STOP, wait)
+            try:
+                ask(target, Kind.STOP, wait)
+            except HakmemError as error:
+                raise HakmemError(
+                    f"{error}; it still samples: 'hakmem profile {target.pid} --stop' ends that"
+                ) from error
 
 
 def _heap(target: Target, output: Path, top: int, wait: float) -> None:

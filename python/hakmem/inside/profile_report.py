@@ -1,6 +1,7 @@
 """What `hakmem profile` prints for people: call stacks with their names, the heaviest first."""
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from hakmem.inside.symbols import Frame, Symbolizer
 from hakmem.inside.units import shown_amount, shown_bytes, shown_count, shown_rate, shown_seconds, shown_share
 
 _MOST_FRAMES = 12
+_SAMPLES_FOR_A_FIGURE = 10
 _OTHER_VERSION = "its library may be of another version than this command"
 
 
@@ -61,6 +63,13 @@ def fragmentation_document(raw: bytes) -> dict[str, Any]:
 def print_fragmentation(to: Console, document: dict[str, Any], symbolizer: Symbolizer, most: int) -> None:
     sites = sorted(document["sites"], key=lambda site: site.get("pinned_bytes", 0), reverse=True)
     whole = document.get("total_pinned_bytes", 0)
+    samples = sum(site.get("samples", 0) for site in sites if site.get("pinned_bytes", 0) > 0)
+    if not sites:
+        to.print(
+            "unknown: nothing was sampled that still lives. Only blocks allocated while the process samples "
+            "are seen: HAKMEM_PROF=1 samples from its start"
+        )
+        return
     to.print(Text(f"{shown_bytes(whole)} kept from being returned, by who allocated what keeps them", "bold"))
     for site in sites[:most]:
         pinned, live = site.get("pinned_bytes", 0), site.get("live_bytes", 0)
@@ -70,8 +79,13 @@ def print_fragmentation(to: Console, document: dict[str, Any], symbolizer: Symbo
         )
         stack = tuple(symbolizer.frame(int(address, 16)) for address in site.get("frames", ()))
         _print_stack(to, head, stack)
-    if not sites:
-        to.print("none sampled: it must sample while the blocks are allocated, see --start and --seconds")
+    to.print(f"estimated from {shown_count(samples)} samples: {_trust(samples)}")
+
+
+def _trust(samples: int) -> str:
+    if samples < _SAMPLES_FOR_A_FIGURE:
+        return "too few to rely on; HAKMEM_PROF_INTERVAL=16K (or --interval with --seconds) takes more"
+    return f"right to about {1 / math.sqrt(samples):.0%}, of what was allocated while the process sampled"
 
 
 def sites_document(raw: bytes) -> dict[str, Any]:

@@ -126,7 +126,7 @@ def top_of_process(pid: int, interval: float, to: Console, *, once: bool) -> Non
             show(picture)
             if once:
                 return
-    if target.process:
+    if not target.alive():
         to.print(Text(_how_it_ended(target)), soft_wrap=True)
     watcher.close()
 
