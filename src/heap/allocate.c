@@ -152,9 +152,7 @@ static void release_block(void *p, uint32_t word) {
         return;
     }
     if (heap->tag >> PAGE_WORD_OWNER_SHIFT != page_word_owner(word)) {
-        if (!heap_keep_remote(heap, p, size_class)) {
-            heap_free_remote(heap, p, size_class);
-        }
+        heap_free_remote(heap, p, size_class);
         return;
     }
     struct magazine *m = &heap->magazines[size_class];
@@ -176,8 +174,7 @@ static inline bool release_remote(void *p, uint32_t word) {
                  heap == &heap_of_no_thread || sampling_owns(owner))) {
         return false;
     }
-    unsigned size_class = page_word_class(word);
-    return heap_keep_remote(heap, p, size_class) || heap_buffer_remote(heap, p, size_class);
+    return heap_hold_remote(heap, p, page_word_class(word));
 }
 
 static NOINLINE void release_otherwise(void *p, uint32_t word) {

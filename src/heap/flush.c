@@ -207,14 +207,18 @@ static void remote_set(struct heap *heap, uint32_t n, size_t bytes) {
     atomic_store_explicit(&heap->remote_bytes, bytes, memory_order_relaxed);
 }
 
-void heap_flush_remote(struct heap *heap) {
+/* The buffer counts as empty from now on; gives the blocks that are still in its array. */
+static size_t empty_remote(struct heap *heap) {
     size_t n = remote_count(heap);
-    if (n == 0) {
-        return;
+    if (n > 0) {
+        remote_set(heap, 0, 0);
+        count(&heap->counters.remote_flushes, 1);
     }
-    remote_set(heap, 0, 0);
-    count(&heap->counters.remote_flushes, 1);
-    heap_return_blocks(heap, heap->remote, n);
+    return n;
+}
+
+void heap_flush_remote(struct heap *heap) {
+    heap_return_blocks(heap, heap->remote, empty_remote(heap));
 }
 
 /* Fewer blocks of one owner are not worth a parcel; and of so many owners at once none gets one. */
@@ -243,9 +247,7 @@ static size_t pick_out(uint32_t owner, void **blocks, size_t n, void **same, siz
 /* The buffer is full: as much as possible goes to its owners in parcels. */
 static void send_remote(struct heap *heap) {
     heap_enter(heap);
-    size_t n = remote_count(heap);
-    remote_set(heap, 0, 0);
-    count(&heap->counters.remote_flushes, 1);
+    size_t n = empty_remote(heap);
     for (unsigned owners = 0; n >= PARCEL_BLOCKS_LEAST && owners < PARCEL_OWNERS_MOST; owners++) {
         void *same[REMOTE_BLOCKS];
         size_t bytes;
@@ -272,9 +274,9 @@ static void send_remote(struct heap *heap) {
 }
 
 void heap_free_remote(struct heap *heap, void *block, unsigned size_class) {
-    if (!heap_buffer_remote(heap, block, size_class)) {
+    if (!heap_hold_remote(heap, block, size_class)) {
         send_remote(heap);
-        (void)heap_buffer_remote(heap, block, size_class);
+        (void)heap_hold_remote(heap, block, size_class);
     }
 }
 

@@ -175,9 +175,9 @@ size_t heap_flush_magazine(struct heap *heap, unsigned size_class, enum flush_ca
 
 /* `heap` is the caller's own, or NULL. */
 void heap_return_blocks(struct heap *heap, void *const *blocks, size_t count);
-/* Puts the block of another heap into the remote buffer. */
+/* Takes the block of another heap from the program. */
 void heap_free_remote(struct heap *heap, void *block, unsigned size_class);
-/* The same, while there is room for more than one. */
+/* Puts it into the remote buffer, while there is room for more than one. */
 static inline bool heap_buffer_remote(struct heap *heap, void *block, unsigned size_class) {
     /* relaxed: the owner's own, here and below */
     uint32_t n = atomic_load_explicit(&heap->remote_count, memory_order_relaxed);
@@ -208,6 +208,11 @@ static inline bool heap_keep_remote(struct heap *heap, void *block, unsigned siz
     count(&heap->counters.remote_frees, 1);
     count(&heap->counters.remote_kept, 1);
     return true;
+}
+
+/* As heap_free_remote, where there is room. */
+static inline bool heap_hold_remote(struct heap *heap, void *block, unsigned size_class) {
+    return heap_keep_remote(heap, block, size_class) || heap_buffer_remote(heap, block, size_class);
 }
 /* Everything the thread holds back: magazines, remote buffer and parcels. */
 size_t heap_flush_all(struct heap *heap, enum flush_cause cause);

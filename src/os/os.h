@@ -64,6 +64,8 @@ uint64_t os_call_count(void);
 
 void os_write(int fd, const char *bytes, size_t length);
 int os_open_for_writing(const char *path); /* truncates; -1 on failure */
+/* Whether the limit of file sizes allows so many: beyond it, making a file longer sends a signal. */
+bool os_file_may_have(size_t bytes);
 /* Another descriptor of the same file, with a high number and closed on exec; -1 on failure. */
 int os_duplicate(int fd);
 void os_close(int fd);

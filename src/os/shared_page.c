@@ -26,13 +26,6 @@ static int open_file(const char *path, int flags) {
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, ONLY_OWNER);
 }
 
-/* Beyond the limit, making a file longer sends a signal. */
-static bool size_is_allowed(size_t bytes) {
-    struct rlimit limit;
-    return getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
-           (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes);
-}
-
 static bool identify(int fd, struct shared_file *out) {
     struct stat status;
     if (fstat(fd, &status) != 0) {
@@ -137,7 +130,7 @@ static bool has_one_identity(void) {
 }
 
 void *shared_make(struct shared_file *file, size_t bytes) {
-    if (!has_one_identity() || !size_is_allowed(bytes)) {
+    if (!has_one_identity() || !os_file_may_have(bytes)) {
         return NULL;
     }
     name_file(file);
@@ -177,7 +170,7 @@ static int open_same(const struct shared_file *file) {
 }
 
 bool shared_extend(const struct shared_file *file, size_t offset, size_t bytes) {
-    int fd = size_is_allowed(offset + bytes) ? open_same(file) : -1;
+    int fd = os_file_may_have(offset + bytes) ? open_same(file) : -1;
     if (fd < 0) {
         return false;
     }

@@ -6,7 +6,6 @@
 #define HAKMEM_PROFILE_INTERNAL_H
 
 #include "os/lock.h"
-#include "profile/poisson.h"
 #include "profile/sample.h"
 #include "profile/table.h"
 
@@ -25,10 +24,5 @@ struct profile {
     uint64_t random;
 };
 extern INTERNAL struct profile profile;
-
-/* Bytes that a sampled block of `size` stands for. */
-static inline uint64_t profile_estimate(size_t size) {
-    return (uint64_t)((double)size * poisson_weight((double)size, profile.interval));
-}
 
 #endif

@@ -58,6 +58,10 @@ void profile_stop(void) {
 
 /* ---- Blocks; the lock is held in what follows --------------------------------------------------- */
 
+static uint64_t estimate(size_t size) {
+    return (uint64_t)((double)size * poisson_weight((double)size, profile.interval));
+}
+
 /* The record's block enters the figures of live ones, or leaves them. */
 static void count_live(const struct record *record, bool enters) {
     if (record->tally == NULL || record->run != profile.run) {
@@ -69,7 +73,7 @@ static void count_live(const struct record *record, bool enters) {
     figures->live_bytes += sign * record->size;
     atomic_store_explicit(&profile.bytes,
                           atomic_load_explicit(&profile.bytes, memory_order_relaxed) +
-                              sign * profile_estimate(record->size),
+                              sign * estimate(record->size),
                           memory_order_relaxed);
 }
 

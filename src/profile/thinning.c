@@ -2,6 +2,7 @@
 
 #include "os/os.h"
 #include "profile/internal.h"
+#include "profile/poisson.h"
 
 /* The clock is looked at after so many samples, and a window lasts at least so long. */
 #define WINDOW_SAMPLES 64
@@ -51,9 +52,15 @@ static uint64_t thinned(uint64_t count, double chance) {
     return whole + (poisson_random(&profile.random) < exact - (double)whole);
 }
 
+/* The total of a tally may lack its live ones: of a block that has grown, what was sampled is counted with
+ * blocks of the size that it grew by. */
+static bool total_has_live(const struct figures *f) {
+    return f->total_blocks >= f->live_blocks && f->total_bytes >= f->live_bytes;
+}
+
 static void drop(struct record *record) {
     struct figures *f = &record->tally->figures;
-    if (f->total_blocks >= f->live_blocks && f->total_bytes >= f->live_bytes) {
+    if (total_has_live(f)) {
         f->total_blocks--;
         f->total_bytes -= record->size;
     }
@@ -79,10 +86,9 @@ static void thin_live(uint64_t interval) {
     atomic_store_explicit(&profile.bytes, (uint64_t)bytes, memory_order_relaxed);
 }
 
-/* Of the freed ones only the sums are known. The total of a tally may lack its live ones: of a block that has
- * grown, what was sampled is counted with blocks of the size that it grew by. */
+/* Of the freed ones only the sums are known. */
 static void thin_freed(struct figures *f, uint64_t interval) {
-    bool all = f->total_blocks >= f->live_blocks && f->total_bytes >= f->live_bytes;
+    bool all = total_has_live(f);
     uint64_t live_blocks = all ? f->live_blocks : 0;
     uint64_t live_bytes = all ? f->live_bytes : 0;
     uint64_t blocks = f->total_blocks - live_blocks;
