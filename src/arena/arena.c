@@ -1,6 +1,7 @@
 #include "arena/arena.h"
 
 #include "arena/decay.h"
+#include "arena/dense.h"
 #include "arena/internal.h"
 #include "arena/page_map.h"
 #include "arena/testimony.h"
@@ -104,8 +105,9 @@ static struct merit best_start(const struct superslab *state, unsigned slabs, un
     return best;
 }
 
-/* The best place among superslabs that have resident slabs to give. */
-static bool search_dirty(unsigned slabs, unsigned alignment_slabs, struct place *out) {
+/* The best place among superslabs that have resident slabs to give; `whole` looks only at those where all of
+ * the run can be resident. */
+static bool search_dirty(unsigned slabs, unsigned alignment_slabs, bool whole, struct place *out) {
     struct merit best = {0, SLABS_PER_SUPERSLAB + 1};
     int candidates = CANDIDATES_MAX;
     for (struct region *r = arena.oldest; r != NULL && candidates != 0; r = r->next) {
@@ -116,6 +118,9 @@ static bool search_dirty(unsigned slabs, unsigned alignment_slabs, struct place 
              s = next_in(r, r->dirty, (size_t)s + 1), candidates--) {
             const struct superslab *state = &r->states[s];
             unsigned first = 0;
+            if (whole && fitting(state->dirty, slabs, alignment_slabs) == 0) {
+                continue;
+            }
             struct merit merit = best_start(state, slabs, alignment_slabs, &first);
             if (merit.dirty > 0 && better(merit, best)) {
                 best = merit;
@@ -131,7 +136,8 @@ static bool search_dirty(unsigned slabs, unsigned alignment_slabs, struct place 
 
 /* Resident memory first, then the lowest address: what is in use stays close together. */
 static bool find_free(unsigned slabs, unsigned alignment_slabs, struct place *out) {
-    if (arena.dirty_slabs > 0 && search_dirty(slabs, alignment_slabs, out)) {
+    if ((arena.dirty_slabs >= slabs && search_dirty(slabs, alignment_slabs, true, out)) ||
+        (arena.dirty_slabs > 0 && slabs > 1 && search_dirty(slabs, alignment_slabs, false, out))) {
         return true;
     }
     unsigned sure = log2_ceil(max_size(slabs, alignment_slabs));
@@ -201,7 +207,8 @@ void arena_note_taken(size_t dirty, size_t clean) {
     retention_note_taken_clean(&arena.retention, clean);
 }
 
-struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_state state, bool *zero) {
+struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_state state, bool filled,
+                        struct taken *taken) {
     struct place place;
     struct slab *slab = NULL;
     lock_acquire(&arena.lock);
@@ -215,11 +222,17 @@ struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_stat
                  find_free(slabs, alignment_slabs, &place));
     }
     if (found) {
-        slab = claim(&place, slabs, zero);
+        bool opened = place.region->states[place.superslab].free == UINT32_MAX;
+        slab = claim(&place, slabs, &taken->zero);
         slab->run_slabs = (uint8_t)slabs;
         /* relaxed: the lock orders both for the arena, the caller's publication for all others */
         atomic_store_explicit(&slab->span_bytes, slabs * SLAB_BYTES, memory_order_relaxed);
         atomic_store_explicit(&slab->state, state, memory_order_relaxed);
+        taken->resident = filled && opened && taken->zero && dense_fill(place.region, place.superslab);
+        if (taken->resident) {
+            arena_unlock_within_bound(); /* others may have given back much meanwhile */
+            return slab;
+        }
     }
     lock_release(&arena.lock);
     return slab;
@@ -300,6 +313,7 @@ void arena_figures(struct arena_figures *out) {
     out->purged_bytes = arena.purged_bytes;
     out->decayed_bytes = arena.decayed_bytes;
     out->superslabs_opened = arena.superslabs_opened;
+    out->superslabs_dense = arena.superslabs_dense;
     out->regions_created = arena.regions_created;
     out->retained_limit_bytes = retention_bound(&arena.retention, arena.used_slabs) << SLAB_SHIFT;
     lock_release(&arena.lock);

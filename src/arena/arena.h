@@ -13,10 +13,18 @@
 /* Once, before any other call. */
 void arena_init(void);
 
+/* What is known of memory that was taken. */
+struct taken {
+    bool zero;     /* it reads as zero */
+    bool resident; /* it does, and is wholly resident */
+};
+
 /* A run of `slabs` (1..32) within one superslab, on a multiple of `alignment_slabs` (a power of two up
- * to 32). Of its first header, state, length and span are set and the rest is as it was left. `*zero`
- * says whether the run reads as zero. NULL if the OS gives nothing. */
-struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_state state, bool *zero);
+ * to 32). Of its first header, state, length and span are set and the rest is as it was left. `filled` says
+ * that the program is known to fill such runs: its superslab may become resident (dense.h). NULL if the OS
+ * gives nothing. */
+struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_state state, bool filled,
+                        struct taken *taken);
 /* Whether so much is in use that a slab more or less does not matter. */
 bool arena_is_large(void);
 /* In use just now, or a moment ago. */
@@ -61,7 +69,7 @@ static inline uintptr_t arena_address(const struct slab *slab) {
 
 struct arena_figures {
     uint64_t used_slabs, dirty_slabs;
-    uint64_t purges, purged_bytes, decayed_bytes, superslabs_opened, regions_created;
+    uint64_t purges, purged_bytes, decayed_bytes, superslabs_opened, superslabs_dense, regions_created;
     uint64_t retained_limit_bytes;
 };
 void arena_figures(struct arena_figures *out);

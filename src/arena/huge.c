@@ -129,7 +129,7 @@ struct slab *arena_take_huge(size_t bytes, size_t alignment, bool *zero) {
     }
     lock_release(&arena.lock);
     if (found) {
-        huge_pages_taken(slab, bytes, dirty);
+        huge_pages_taken(slab, bytes, dirty, false);
     }
     return slab;
 }

@@ -3,6 +3,7 @@
 #include "arena/arena.h"
 #include "arena/internal.h"
 #include "arena/testimony.h"
+#include "options/options.h"
 #include "os/os.h"
 
 #include <stdatomic.h>
@@ -38,17 +39,18 @@ static void ask_no_more(struct slab *head, size_t first) {
     os_ask_for_huge_pages(superslab_of(head, first), (superslabs - first) << SUPERSLAB_SHIFT, false);
 }
 
-void huge_pages_taken(struct slab *head, size_t bytes, size_t dirty_slabs) {
+void huge_pages_taken(struct slab *head, size_t bytes, size_t dirty_slabs, bool resident) {
     /* Where half of it is resident, there is little to be saved; where memory is scarce, there is none. */
     bool clean = dirty_slabs == 0;
     head->huge_pages = head->ahead = head->watched = false;
-    if (bytes < SLAB_BYTES || dirty_slabs > bytes >> (SLAB_SHIFT + 1) || arena_is_scarce()) {
+    if (!option_bool(OPTION_HUGE_PAGES) || bytes < SLAB_BYTES || dirty_slabs > bytes >> (SLAB_SHIFT + 1) ||
+        arena_is_scarce()) {
         return;
     }
     uintptr_t start = arena_address(head);
     head->watched = clean;
     head->ahead = testimony_says_filled(start, bytes, clean);
-    if (head->ahead) {
+    if (head->ahead && !resident) {
         size_t whole = arena_run_is_huge(head) ? round_down(bytes, SUPERSLAB_BYTES) : 0;
         ask(head, 0, whole >> SUPERSLAB_SHIFT);
         os_populate((void *)(start + whole), bytes - whole);

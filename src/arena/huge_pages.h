@@ -1,19 +1,19 @@
 /* Huge pages, and pages ahead of use, for blocks that the program is known to fill.
  *
  * Promises that a block gets them only where enough earlier ones of about its size were found filled
- * (testimony.h), or where the block itself was when it grew, so that resident memory does not swell; that
- * superslabs which several blocks share get no huge pages, because the kernel does not give a part of one
- * back; and that free memory asks for none, whatever it was used for before. Callers hold no lock. Relies on
- * testimony, regions and os.
+ * (testimony.h), or where the block itself was when it grew, so that resident memory does not swell; and that
+ * free memory asks for none, whatever it was used for before. Superslabs that several blocks share are the
+ * matter of dense.h. Callers hold no lock. Relies on testimony, regions and os.
  */
 #ifndef HAKMEM_ARENA_HUGE_PAGES_H
 #define HAKMEM_ARENA_HUGE_PAGES_H
 
 #include "arena/region.h"
 
-/* A run was taken for a large or huge block of `bytes`; so many of its slabs may be resident. Cost: system
+/* A run was taken for a large or huge block of `bytes`; so many of its slabs may be resident,
+ * and `resident` says that all are, though they read as zero. Cost: system
  * calls where it gets pages ahead of use, or where an earlier block is looked at. */
-void huge_pages_taken(struct slab *head, size_t bytes, size_t dirty_slabs);
+void huge_pages_taken(struct slab *head, size_t bytes, size_t dirty_slabs, bool resident);
 /* The run is about to be given back; `resident` is false if its pages were moved away. */
 void huge_pages_given(struct slab *head, bool resident);
 /* So is that part of it from superslab `first` on, and the rest stays. */

@@ -11,8 +11,8 @@
 
 struct arena {
     struct lock lock;
-    /* Threads that are purging: what they have taken out of circulation is neither free nor dirty. Changed
-     * under the lock; atomic for os_wait. relaxed: the lock orders it */
+    /* Threads that are purging, or have a superslab filled: what they have taken out of circulation is
+     * neither free nor dirty. Changed under the lock; atomic for os_wait. relaxed: the lock orders it */
     _Atomic uint32_t purging;
     uint32_t purge_waiters;
     struct region *oldest, *newest; /* the regions, doubly linked */
@@ -23,7 +23,8 @@ struct arena {
     size_t dirty_low;         /* the fewest since the last decay_tick */
     struct retention retention;
     uint64_t purges, purged_bytes, decayed_bytes;
-    uint64_t superslabs_opened, regions_created; /* wholly free ones taken into use; reservations */
+    uint64_t superslabs_opened, superslabs_dense; /* taken into use wholly free; as one huge page */
+    uint64_t regions_created;
 };
 extern INTERNAL struct arena arena;
 
@@ -31,6 +32,10 @@ struct region *arena_add_region(size_t superslabs, bool only_huge);
 bool arena_end_idle_regions(void);
 bool arena_region_idle(const struct region *region);
 void arena_end_region(struct region *region);
+
+/* Around what takes memory out of circulation while the lock is let go. */
+void arena_begin_purging(void);
+void arena_end_purging(void);
 
 /* Lets go of the lock until nobody is purging: all that is free is in circulation then. */
 void arena_wait_for_purge(void);

@@ -1,5 +1,6 @@
 #include "arena/arena.h"
 #include "arena/decay.h"
+#include "arena/dense.h"
 #include "arena/internal.h"
 #include "os/os.h"
 #include "os/report.h"
@@ -11,6 +12,7 @@ struct range {
     struct region *region;
     size_t first_slab, slabs;
     size_t first_bitmap, bitmaps; /* whole superslabs whose block bitmaps go too */
+    bool split;                   /* an end of it is a part of a huge page */
 };
 
 /* Takes slabs first..last of a superslab out of circulation, neither free nor dirty until they are
@@ -32,6 +34,7 @@ static bool collect_run(struct region *r, size_t superslab, unsigned first, unsi
     range->first_slab = begin;
     uint64_t bit = (uint64_t)1 << (superslab % 64);
     bool whole = first == 0 && last == SLABS_PER_SUPERSLAB - 1;
+    range->split = dense_note_purged(r, superslab, whole) || range->split;
     if (whole && (r->bitmaps_touched[superslab / 64] & bit) != 0 &&
         (range->bitmaps == 0 || range->first_bitmap == superslab + 1)) {
         r->bitmaps_touched[superslab / 64] &= ~bit;
@@ -81,11 +84,11 @@ static void put_back(const struct range *range, bool purged) {
     }
 }
 
-static void begin_purging(void) {
+void arena_begin_purging(void) {
     atomic_fetch_add_explicit(&arena.purging, 1, memory_order_relaxed);
 }
 
-static void end_purging(void) {
+void arena_end_purging(void) {
     if (atomic_fetch_sub_explicit(&arena.purging, 1, memory_order_relaxed) == 1 && arena.purge_waiters > 0) {
         os_wake(&arena.purging, arena.purge_waiters);
     }
@@ -111,21 +114,25 @@ size_t arena_purge_to(size_t target) {
         if (count == 0) {
             break;
         }
-        begin_purging();
+        arena_begin_purging();
         lock_release(&arena.lock);
         bool done[BATCH_RANGES];
         for (size_t i = 0; i < count; i++) {
             const struct range *range = &batch[i];
             struct region *r = range->region;
-            done[i] =
-                os_purge((void *)(r->base + (range->first_slab << SLAB_SHIFT)), range->slabs << SLAB_SHIFT);
+            uintptr_t start = r->base + (range->first_slab << SLAB_SHIFT);
+            uintptr_t end = start + (range->slabs << SLAB_SHIFT);
+            if (range->split) {
+                dense_split(start, end);
+            }
+            done[i] = os_purge((void *)start, end - start);
             if (range->bitmaps > 0) {
                 size_t stride = SLABS_PER_SUPERSLAB * BITMAP_BYTES;
                 os_purge(r->bitmaps + range->first_bitmap * stride, range->bitmaps * stride);
             }
         }
         lock_acquire(&arena.lock);
-        end_purging();
+        arena_end_purging();
         bool all = true;
         for (size_t i = 0; i < count; i++) {
             put_back(&batch[i], done[i]);

@@ -36,7 +36,7 @@ static struct plan plan_region(size_t bytes) {
     size_t superslabs = bytes >> SUPERSLAB_SHIFT;
     plan.bitmap_words = (superslabs + 63) / 64;
     size_t states = superslabs * sizeof(struct superslab);
-    size_t bits = (AVAIL_LEVELS + 2) * sizeof(uint64_t) * plan.bitmap_words;
+    size_t bits = (AVAIL_LEVELS + 3) * sizeof(uint64_t) * plan.bitmap_words;
     size_t front = sizeof(struct region);
     size_t at = REGION_HEADERS_OFFSET;
     plan.headers = place(&at, slabs * sizeof(struct slab));
@@ -123,7 +123,8 @@ struct region *region_make(size_t superslabs, bool only_huge) {
         r->avail[level] = bits;
     }
     r->dirty = bits;
-    r->bitmaps_touched = bits + plan.bitmap_words;
+    r->huge = bits + plan.bitmap_words;
+    r->bitmaps_touched = bits + 2 * plan.bitmap_words;
     r->head_back = start + plan.head_back.offset;
     r->page_words = (_Atomic uint32_t *)(void *)(start + plan.page_words.offset);
     r->small_bitmaps = start + plan.small_bitmaps.offset;

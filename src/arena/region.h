@@ -31,6 +31,7 @@ struct region {
     struct superslab *states;       /* one for each superslab */
     uint64_t *avail[AVAIL_LEVELS];  /* bitmaps over superslabs */
     uint64_t *dirty;                /* bitmap: superslabs with a dirty slab */
+    uint64_t *huge;                 /* bitmap: superslabs that came as one huge page; see dense.h */
     uint64_t *bitmaps_touched;      /* bitmap: superslabs whose block bitmaps may be resident */
     uint8_t *head_back;             /* for each slab of a run, how far back the first is; 0 if not in use */
     unsigned char *small_bitmaps;   /* SMALL_BITMAP_BYTES for each slab */

@@ -11,15 +11,17 @@
 #define CREDIT_MOST 16
 /* Pieces of a block that are looked at: at its start, at its end and between. */
 #define LOOKS_MOST 4
-/* Pages whose contents are looked at, and how many of them may be as the kernel gave them. */
-#define PAGES_LOOKED_AT 16
+/* Pages whose contents are looked at, what of each at first, and how many may be as the kernel gave them. */
+#define PAGES_LOOKED_AT OS_PEEK_MOST
+#define PIECE_BYTES 256
 #define PAGES_UNUSED_MOST 2
 
 static struct kind {
     uintptr_t start; /* of the block that is to tell; 0 for none */
     size_t bytes;
-    unsigned credit; /* blocks that the last testimony still serves for */
-    unsigned trust;  /* those that it served for at first */
+    bool ahead;             /* whether it got pages ahead of use */
+    unsigned credit;        /* blocks that the last testimony still serves for */
+    _Atomic unsigned trust; /* those that it served for at first; changes under the lock; relaxed: a hint */
 } kinds[KINDS];
 
 static struct lock lock; /* protects the kinds */
@@ -51,16 +53,26 @@ static bool is_zero(const uint64_t *words, size_t n) {
     return true;
 }
 
+static bool is_page_zero(uintptr_t page) {
+    uint64_t words[OS_PAGE_BYTES / sizeof(uint64_t)];
+    return !os_peek(words, &page, 1, sizeof words) || is_zero(words, sizeof words / sizeof *words);
+}
+
 /* A page that was only read, or that came with a huge one, is resident and was never written to. */
 static bool is_written(uintptr_t start, size_t bytes) {
-    uint64_t words[OS_PAGE_BYTES / sizeof(uint64_t)];
+    uint64_t words[PAGES_LOOKED_AT][PIECE_BYTES / sizeof(uint64_t)];
+    uintptr_t pages[PAGES_LOOKED_AT];
     size_t part = bytes / OS_PAGE_BYTES / PAGES_LOOKED_AT; /* a slab has as many pages at least */
+    for (size_t i = 0; i < PAGES_LOOKED_AT; i++) {
+        /* Somewhere in each part: a program's own steps are often powers of two. */
+        pages[i] = start + (i * part + (i * 2654435761u >> 8) % part) * OS_PAGE_BYTES;
+    }
+    if (!os_peek(words, pages, PAGES_LOOKED_AT, PIECE_BYTES)) {
+        return false;
+    }
     unsigned unused = 0;
     for (size_t i = 0; i < PAGES_LOOKED_AT && unused <= PAGES_UNUSED_MOST; i++) {
-        /* Somewhere in each part: a program's own steps are often powers of two. */
-        size_t page = i * part + (i * 2654435761u >> 8) % part;
-        unused += !os_peek(words, start + page * OS_PAGE_BYTES, sizeof words) ||
-                  is_zero(words, sizeof words / sizeof *words);
+        unused += is_zero(words[i], PIECE_BYTES / sizeof(uint64_t)) && is_page_zero(pages[i]);
     }
     return unused <= PAGES_UNUSED_MOST;
 }
@@ -69,10 +81,19 @@ bool testimony_is_filled(uintptr_t start, size_t bytes, bool ahead) {
     return (ahead || is_resident(start, bytes)) && is_written(start, bytes);
 }
 
+static void set_trust(struct kind *kind, unsigned trust) {
+    atomic_store_explicit(&kind->trust, trust, memory_order_relaxed);
+}
+
 static void trust_more(struct kind *kind) {
-    kind->trust = (unsigned)min_size(max_size((size_t)2 * kind->trust, 1), CREDIT_MOST);
-    kind->credit = kind->trust;
+    unsigned had = atomic_load_explicit(&kind->trust, memory_order_relaxed);
+    kind->credit = (unsigned)min_size(max_size((size_t)2 * had, 1), CREDIT_MOST);
+    set_trust(kind, kind->credit);
     kind->start = 0;
+}
+
+bool testimony_expects_filled(size_t bytes) {
+    return bytes >= SLAB_BYTES && atomic_load_explicit(&kind_of(bytes)->trust, memory_order_relaxed) > 0;
 }
 
 bool testimony_says_filled(uintptr_t start, size_t bytes, bool clean) {
@@ -81,7 +102,7 @@ bool testimony_says_filled(uintptr_t start, size_t bytes, bool clean) {
     if (kind->credit == 0 && kind->start != 0) {
         struct kind seen = *kind;
         lock_release(&lock);
-        bool filled = testimony_is_filled(seen.start, seen.bytes, false);
+        bool filled = testimony_is_filled(seen.start, seen.bytes, seen.ahead);
         lock_acquire(&lock);
         if (filled && kind->credit == 0 && kind->start == seen.start) {
             trust_more(kind);
@@ -90,9 +111,11 @@ bool testimony_says_filled(uintptr_t start, size_t bytes, bool clean) {
     bool known = kind->credit > 0;
     if (known) {
         kind->credit--;
-    } else if (clean) {
+    }
+    if (known || clean) {
         kind->start = start;
         kind->bytes = bytes;
+        kind->ahead = known;
     }
     lock_release(&lock);
     return known;
@@ -108,7 +131,9 @@ void testimony_of_freed(uintptr_t start, size_t bytes, bool ahead) {
     if (filled) {
         trust_more(kind);
     } else {
-        *kind = (struct kind){0};
+        kind->start = 0;
+        kind->credit = 0;
+        set_trust(kind, 0);
     }
     lock_release(&lock);
 }

@@ -282,8 +282,10 @@ static bool adopt_from(struct heap *from, void *context) {
 
 static bool fresh_slab(struct heap *heap, unsigned size_class) {
     const struct size_class *c = &size_classes[size_class];
-    bool zero;
-    struct slab *slab = arena_take(c->run_slabs, 1, SLAB_INTERNAL, &zero);
+    struct bin *bin = &heap->bins[size_class];
+    struct taken taken;
+    bool grows = c->bytes <= POPULATED_MAX_BYTES && bin->fresh >= FRESH_BEFORE_POPULATING;
+    struct slab *slab = arena_take(c->run_slabs, 1, SLAB_INTERNAL, grows, &taken);
     if (slab == NULL) {
         return false;
     }
@@ -294,21 +296,21 @@ static bool fresh_slab(struct heap *heap, unsigned size_class) {
                                : region->bitmaps + index * BITMAP_BYTES;
     region_mark_run(region, index, c->run_slabs, true);
     size_class_grow(size_class);
-    slab->taken_clean = zero;
+    slab->taken_clean = taken.zero && !taken.resident;
     slab_init(slab, size_class, heap->id, (_Atomic uint64_t *)(void *)words);
     page_map_set(region->base + (index << SLAB_SHIFT), c->run_slabs,
                  page_word(heap->id, size_class * CLASS_SCALE));
-    heap->bins[size_class].current = slab;
-    heap->bins[size_class].pending[0] = heap->bins[size_class].pending[1] = 0;
-    if (zero && c->bytes <= POPULATED_MAX_BYTES && ++heap->bins[size_class].fresh > FRESH_BEFORE_POPULATING &&
-        arena_is_large() &&
+    bin->current = slab;
+    bin->pending[0] = bin->pending[1] = 0;
+    bin->fresh += taken.zero && !grows;
+    if (grows && slab->taken_clean && arena_is_large() &&
         os_populate((void *)(region->base + (index << SLAB_SHIFT)), c->run_slabs << SLAB_SHIFT)) {
         slab->taken_clean = false;
         count(&heap->counters.populated_slabs, c->run_slabs);
         count(&heap->counters.faults_avoided, c->run_slabs * SLAB_BYTES / OS_PAGE_BYTES - 1);
     }
     count(&heap->counters.slabs_created, 1);
-    count(&heap->counters.slabs_recycled, zero ? 0 : 1);
+    count(&heap->counters.slabs_recycled, taken.zero ? 0 : 1);
     count(&heap->counters.refills_fresh, 1);
     heap_event(HEAP_EVENT_IN_PROGRAM);
     return true;

@@ -2,6 +2,7 @@
 
 #include "arena/arena.h"
 #include "arena/huge_pages.h"
+#include "arena/testimony.h"
 #include "base/text.h"
 #include "heap/event.h"
 #include "os/os.h"
@@ -42,13 +43,15 @@ static bool count_event(struct heap *heap, bool huge, bool allocation) {
 static void *allocate_run(struct heap *heap, size_t size, size_t alignment, bool *zero) {
     size_t span = round_up(max_size(size, 1), OS_PAGE_BYTES);
     bool huge = span > LARGE_MAX_BYTES || alignment > SUPERSLAB_BYTES;
+    struct taken taken = {false, false};
     struct slab *slab;
     if (huge) {
         slab = arena_take_huge(span, alignment, zero);
     } else {
         unsigned slabs = (unsigned)(round_up(span, SLAB_BYTES) >> SLAB_SHIFT);
         unsigned alignment_slabs = (unsigned)max_size(alignment >> SLAB_SHIFT, 1);
-        slab = arena_take(slabs, alignment_slabs, SLAB_LARGE, zero);
+        slab = arena_take(slabs, alignment_slabs, SLAB_LARGE, testimony_expects_filled(span), &taken);
+        *zero = taken.zero;
     }
     if (slab == NULL) {
         return NULL;
@@ -56,7 +59,7 @@ static void *allocate_run(struct heap *heap, size_t size, size_t alignment, bool
     uintptr_t address = arena_address(slab);
     set_span(slab, span);
     if (!huge) {
-        huge_pages_taken(slab, span, *zero ? 0 : slab->run_slabs);
+        huge_pages_taken(slab, span, *zero ? 0 : slab->run_slabs, taken.resident);
     }
     page_map_set(address, 1, page_word(huge ? PAGE_OWNER_HUGE : PAGE_OWNER_LARGE, 0));
     if (count_event(heap, huge, true)) {

@@ -89,13 +89,13 @@ static void **first_slot(struct heap *heap) {
 }
 
 static struct heap *make(uint32_t id) {
-    bool zero;
-    struct slab *run = arena_take(HEAP_BYTES / SLAB_BYTES, 1, SLAB_INTERNAL, &zero);
+    struct taken taken;
+    struct slab *run = arena_take(HEAP_BYTES / SLAB_BYTES, 1, SLAB_INTERNAL, false, &taken);
     if (run == NULL) {
         return NULL;
     }
     struct heap *heap = (struct heap *)arena_address(run);
-    if (!zero) {
+    if (!taken.zero) {
         memset(heap, 0, sizeof *heap);
     }
     heap->id = id;
@@ -109,14 +109,14 @@ static bool make_more_heaps(void) {
     if (atomic_load_explicit(&more_heaps, memory_order_relaxed) != NULL) {
         return true; /* but there was no memory for the heap, last time */
     }
-    bool zero;
+    struct taken taken;
     size_t bytes = HEAP_IDS * sizeof(struct heap *);
-    struct slab *run = arena_take((unsigned)(bytes >> SLAB_SHIFT), 1, SLAB_INTERNAL, &zero);
+    struct slab *run = arena_take((unsigned)(bytes >> SLAB_SHIFT), 1, SLAB_INTERNAL, false, &taken);
     if (run == NULL) {
         return false;
     }
     void *table = (void *)arena_address(run);
-    if (!zero) {
+    if (!taken.zero) {
         memset(table, 0, bytes);
     }
     atomic_store_explicit(&more_heaps, (struct heap * _Atomic *)table, memory_order_release);

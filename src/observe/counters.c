@@ -42,6 +42,7 @@ static const struct {
     [COUNTER_PAGE_FAULTS_AVOIDED] = {"page_faults_avoided", offsetof(struct counters, faults_avoided)},
     [COUNTER_HEAPS_RECLAIMED] = {"heaps_reclaimed", offsetof(struct counters, reclaimed)},
     [COUNTER_SUPERSLABS_OPENED] = {"superslabs_opened", 0},
+    [COUNTER_SUPERSLABS_DENSE] = {"superslabs_dense", 0},
     [COUNTER_REGIONS_CREATED] = {"regions_created", 0},
     [COUNTER_PURGES] = {"purges", 0},
     [COUNTER_PURGED_BYTES] = {"purged_bytes", 0},
@@ -104,6 +105,7 @@ static void read_all(struct counter_values *out) {
     out->counters[COUNTER_POPULATED_BYTES] <<= SLAB_SHIFT;
     arena_figures(&arena);
     out->counters[COUNTER_SUPERSLABS_OPENED] = arena.superslabs_opened;
+    out->counters[COUNTER_SUPERSLABS_DENSE] = arena.superslabs_dense;
     out->counters[COUNTER_REGIONS_CREATED] = arena.regions_created;
     out->counters[COUNTER_PURGES] = arena.purges;
     out->counters[COUNTER_PURGED_BYTES] = arena.purged_bytes;

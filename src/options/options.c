@@ -31,9 +31,9 @@ struct profile_value {
 };
 
 static const struct profile_value profile_values[] = {
-    {OPTION_RETAIN_MIN, {NULL, "64M", "1M"}},       {OPTION_RETAIN_PERCENT, {NULL, "50", "4"}},
-    {OPTION_RETAIN_GRACE, {NULL, "256M", "0"}},     {OPTION_DECAY_MS, {NULL, "5000", "100"}},
-    {OPTION_MAGAZINE_BYTES, {NULL, "512K", "32K"}},
+    {OPTION_RETAIN_MIN, {NULL, "64M", "1M"}},   {OPTION_RETAIN_PERCENT, {NULL, "50", "4"}},
+    {OPTION_RETAIN_GRACE, {NULL, "256M", "0"}}, {OPTION_DECAY_MS, {NULL, "5000", "100"}},
+    {OPTION_HUGE_PAGES, {NULL, "1", "0"}},      {OPTION_MAGAZINE_BYTES, {NULL, "512K", "32K"}},
 };
 
 struct definition {
@@ -73,7 +73,7 @@ static const struct definition definitions[OPTION_COUNT] = {
     [OPTION_RETAIN_PERCENT] = {"retain_percent", "HAKMEM_RETAIN_PERCENT", "12",
                                "free memory that may stay resident, in percent of the memory in use", 1000,
                                TYPE_INT, false},
-    [OPTION_RETAIN_GRACE] = {"retain_grace", "HAKMEM_RETAIN_GRACE", "48M",
+    [OPTION_RETAIN_GRACE] = {"retain_grace", "HAKMEM_RETAIN_GRACE", "128M",
                              "more that may stay while the program keeps coming back for what was given back",
                              (uint64_t)1 << 47, TYPE_SIZE, false},
     [OPTION_DECAY_MS] = {"decay_ms", "HAKMEM_DECAY_MS", "500",
@@ -85,6 +85,9 @@ static const struct definition definitions[OPTION_COUNT] = {
                                   2, TYPE_INT, false},
     [OPTION_RECLAIM] = {"reclaim", "HAKMEM_RECLAIM", "1", "take back what threads hold that sleep for long",
                         1, TYPE_BOOL, false},
+    [OPTION_HUGE_PAGES] = {"huge_pages", "HAKMEM_HUGE_PAGES", "1",
+                           "ask the kernel for huge pages where the program fills its memory", 1, TYPE_BOOL,
+                           false},
     [OPTION_MAGAZINE_BYTES] =
         {"magazine_bytes", "HAKMEM_MAGAZINE_BYTES", "256K",
          "most bytes of free blocks that one magazine of a thread may hold (but always four blocks)",

@@ -25,6 +25,7 @@ enum option {
     OPTION_DECAY_MS,          /* how long free memory that nobody needs stays resident */
     OPTION_BACKGROUND_THREAD, /* int: whether a thread of the library's own may give memory back */
     OPTION_RECLAIM,           /* bool: what sleeping threads hold may be taken from them */
+    OPTION_HUGE_PAGES,        /* bool: memory that the program fills may come as huge pages */
     OPTION_MAGAZINE_BYTES,    /* most bytes that one magazine may hold */
     OPTION_PROF,              /* bool: sample from the start */
     OPTION_PROF_INTERVAL,     /* bytes between samples, on average */

@@ -20,6 +20,9 @@
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
 #endif
+#ifndef MADV_COLD
+#define MADV_COLD 20
+#endif
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -145,6 +148,25 @@ bool os_ask_for_huge_pages(void *address, size_t bytes, bool wanted) {
     return KEEPING_ERRNO(int, madvise(address, bytes, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE)) == 0;
 }
 
+bool os_back_by_huge_page(void *address) {
+    unsigned char last = 0;
+    bool asked = os_ask_for_huge_pages(address, OS_HUGE_PAGE_BYTES, true);
+    *(volatile unsigned char *)address = 0;
+    if (asked) {
+        os_ask_for_huge_pages(address, OS_HUGE_PAGE_BYTES, false);
+        count_call();
+        char *last_page = (char *)address + OS_HUGE_PAGE_BYTES - OS_PAGE_BYTES;
+        asked = KEEPING_ERRNO(int, mincore(last_page, OS_PAGE_BYTES, &last)) == 0 && (last & 1) != 0;
+    }
+    return asked;
+}
+
+void os_split_huge_page(void *part, size_t bytes) {
+    /* The kernel splits what it is told about a part of, whatever it is told. */
+    count_call();
+    (void)KEEPING_ERRNO(int, madvise(part, bytes, MADV_COLD));
+}
+
 bool os_all_resident(void *address, size_t bytes) {
     unsigned char pages[512];
     for (size_t at = 0; at < bytes; at += sizeof pages * OS_PAGE_BYTES) {
@@ -162,12 +184,15 @@ bool os_all_resident(void *address, size_t bytes) {
     return true;
 }
 
-bool os_peek(void *to, uintptr_t from, size_t bytes) {
-    struct iovec here = {to, bytes};
-    struct iovec there = {(void *)from, bytes};
+bool os_peek(void *to, const uintptr_t *from, size_t count, size_t bytes) {
+    struct iovec here = {to, count * bytes};
+    struct iovec there[OS_PEEK_MOST];
+    for (size_t i = 0; i < count; i++) {
+        there[i] = (struct iovec){(void *)from[i], bytes};
+    }
     count_call();
-    return KEEPING_ERRNO(long, syscall(SYS_process_vm_readv, getpid(), &here, 1, &there, 1, 0)) ==
-           (long)bytes;
+    return KEEPING_ERRNO(long, syscall(SYS_process_vm_readv, getpid(), &here, 1, there, count, 0)) ==
+           (long)(count * bytes);
 }
 
 bool os_purge(void *address, size_t bytes) {

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #define OS_PAGE_BYTES 4096
+#define OS_HUGE_PAGE_BYTES ((size_t)2 << 20)
 
 /* Address space without memory behind it, aligned; NULL if none is to be had. Counts against
  * RLIMIT_AS, not against the commit limit. */
@@ -28,10 +29,18 @@ bool os_commit(void *address, size_t bytes);
 bool os_populate(void *address, size_t bytes);
 /* Whether the kernel shall put huge pages behind memory that is touched from now on. False if it has none. */
 bool os_ask_for_huge_pages(void *address, size_t bytes, bool wanted);
+/* Puts one huge page behind 2 MiB (on a multiple of that) of which no page is resident, and asks for no other
+ * there. False if the kernel has none to give: the first page then is resident. */
+bool os_back_by_huge_page(void *address);
+/* Makes the huge page that a part of is about to be purged many small ones, or the kernel would keep all of
+ * it until memory is short. It does nothing to memory that others share since a fork. */
+void os_split_huge_page(void *part, size_t bytes);
 /* Whether there is memory behind every page. */
 bool os_all_resident(void *address, size_t bytes);
-/* Copies memory that may be unreadable, or nobody's by now. False if it is. */
-bool os_peek(void *to, uintptr_t from, size_t bytes);
+/* Copies `count` (1..OS_PEEK_MOST) pieces of memory, of `bytes` each, one behind the other. They may be
+ * unreadable, or nobody's by now: false if any is. */
+#define OS_PEEK_MOST 16
+bool os_peek(void *to, const uintptr_t *from, size_t count, size_t bytes);
 /* Gives the pages back: they stay usable and read as zero. */
 bool os_purge(void *address, size_t bytes);
 /* The same, by a mapping of its own, which ends what moving pages did to the kernel's bookkeeping. False

@@ -58,6 +58,25 @@ std::vector<Range> regions() {
     return found;
 }
 
+// Where the kernel split a huge page, it put its one page of zeros in the place of pages that held nothing
+// else. They are resident, as far as it tells the program, and cost nothing.
+std::uint64_t bytes_of_the_zero_page(std::uintptr_t begin, std::uintptr_t end) {
+    constexpr std::uint64_t kPresent = std::uint64_t{1} << 63;
+    constexpr std::uint64_t kNotAnonymous = std::uint64_t{1} << 61;
+    constexpr std::uint64_t kOfThisProcessAlone = std::uint64_t{1} << 56;
+    std::vector<std::uint64_t> pages((end - begin) / kPage);
+    std::FILE *file = std::fopen("/proc/self/pagemap", "r");
+    EXPECT_NE(file, nullptr);
+    std::fseek(file, static_cast<long>(begin / kPage * sizeof pages[0]), SEEK_SET);
+    EXPECT_EQ(std::fread(pages.data(), sizeof pages[0], pages.size(), file), pages.size());
+    std::fclose(file);
+    std::uint64_t bytes = 0;
+    for (const std::uint64_t page : pages) {
+        bytes += (page & (kPresent | kNotAnonymous | kOfThisProcessAlone)) == kPresent ? kPage : 0;
+    }
+    return bytes;
+}
+
 // Resident bytes of the regions as the kernel lists them; the page map, which is not among them, has a few
 // pages.
 std::uint64_t kernel_bytes() {
@@ -67,9 +86,9 @@ std::uint64_t kernel_bytes() {
     std::uint64_t bytes = 0;
     bool ours = false;
     char line[512];
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
     while (std::fgets(line, sizeof line, file) != nullptr) {
-        std::uintptr_t begin = 0;
-        std::uintptr_t end = 0;
         unsigned long kib = 0;
         if (std::sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &begin, &end) == 2) {
             ours = false;
@@ -77,7 +96,7 @@ std::uint64_t kernel_bytes() {
                 ours = ours || (begin >= range.begin && begin < range.end);
             }
         } else if (ours && std::sscanf(line, "Rss: %lu kB", &kib) == 1) {
-            bytes += kib * kKiB;
+            bytes += kib * kKiB + (kib == 0 ? 0 : bytes_of_the_zero_page(begin, end));
         }
     }
     std::fclose(file);

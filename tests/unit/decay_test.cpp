@@ -195,7 +195,7 @@ class Decay : public testing::Test {
     static constexpr std::array<std::pair<const char *, const char *>, 5> kDefaults = {{
         {"retain_min", "2816K"},
         {"retain_percent", "12"},
-        {"retain_grace", "48M"},
+        {"retain_grace", "128M"},
         {"decay_ms", "500"},
         {"background_thread", "1"},
     }};

@@ -107,7 +107,8 @@ TEST_F(Profile, TouchesNoOtherSetting) {
         for (int i = 0; i < hak_option_count(); i++) {
             hak_option_info_t option{};
             ASSERT_EQ(hak_option_info(i, &option), 0);
-            bool traded = std::strcmp(option.name, "profile") == 0;
+            bool traded =
+                std::strcmp(option.name, "profile") == 0 || std::strcmp(option.name, "huge_pages") == 0;
             for (const char *name : kTraded) {
                 traded = traded || std::strcmp(option.name, name) == 0;
             }

@@ -42,6 +42,7 @@ COUNTERS = {
     "slabs_adopted": "Slab runs taken over from threads that have ended",
     "slabs_released": "Slab runs that became empty and were given back to the arena",
     "superslabs_opened": "Superslabs taken into use that were wholly free",
+    "superslabs_dense": "Superslabs that came as one huge page",
     "regions_created": "Reservations of address space",
     "purges": "Ranges given back to the operating system",
     "purged_bytes": "Bytes given back to the operating system",

@@ -34,7 +34,7 @@ _STAGES = (
     ("slabs", tuple(name for name in COUNTERS if name.startswith("slabs_"))),
     ("given back", ("purges", "purged_bytes", "decayed_bytes")),
     ("faulted ahead", ("populated_bytes", "page_faults_avoided")),
-    ("the kernel", ("system_calls", "superslabs_opened", "regions_created")),
+    ("the kernel", ("system_calls", "superslabs_opened", "superslabs_dense", "regions_created")),
     ("lock waits", ("arena_lock_waits", "other_lock_waits")),
     ("others", ("magazine_growths", "heaps_reclaimed", "foreign_frees")),
 )
