@@ -51,10 +51,23 @@ struct place {
     unsigned first;
 };
 
-static bool search(struct region *r, const uint64_t *bitmap, unsigned slabs, unsigned alignment_slabs,
-                   int candidates, struct place *out) {
+/* What a search may take. What became resident ahead of use is for those that fill their runs: others would
+ * make the program pay for pages that it may never touch. */
+struct wanted {
+    unsigned slabs, alignment_slabs;
+    bool with_ahead;
+};
+
+static struct superslab usable(const struct superslab *state, const struct wanted *wanted) {
+    uint32_t ahead = wanted->with_ahead ? 0 : state->ahead;
+    return (struct superslab){.free = state->free & ~ahead, .dirty = state->dirty & ~ahead};
+}
+
+static bool search(struct region *r, const uint64_t *bitmap, const struct wanted *wanted, int candidates,
+                   struct place *out) {
     for (long s = next_in(r, bitmap, 0); s >= 0 && candidates != 0; s = next_in(r, bitmap, (size_t)s + 1)) {
-        uint32_t starts = fitting(r->states[s].free, slabs, alignment_slabs);
+        struct superslab state = usable(&r->states[s], wanted);
+        uint32_t starts = fitting(state.free, wanted->slabs, wanted->alignment_slabs);
         if (starts != 0) {
             *out = (struct place){r, (size_t)s, bit_lowest(starts)};
             return true;
@@ -107,7 +120,8 @@ static struct merit best_start(const struct superslab *state, unsigned slabs, un
 
 /* The best place among superslabs that have resident slabs to give; `whole` looks only at those where all of
  * the run can be resident. */
-static bool search_dirty(unsigned slabs, unsigned alignment_slabs, bool whole, struct place *out) {
+static bool search_dirty(const struct wanted *wanted, bool whole, struct place *out) {
+    unsigned slabs = wanted->slabs;
     struct merit best = {0, SLABS_PER_SUPERSLAB + 1};
     int candidates = CANDIDATES_MAX;
     for (struct region *r = arena.oldest; r != NULL && candidates != 0; r = r->next) {
@@ -116,12 +130,12 @@ static bool search_dirty(unsigned slabs, unsigned alignment_slabs, bool whole, s
         }
         for (long s = next_in(r, r->dirty, 0); s >= 0 && candidates != 0;
              s = next_in(r, r->dirty, (size_t)s + 1), candidates--) {
-            const struct superslab *state = &r->states[s];
+            struct superslab state = usable(&r->states[s], wanted);
             unsigned first = 0;
-            if (whole && fitting(state->dirty, slabs, alignment_slabs) == 0) {
+            if (whole && fitting(state.dirty, slabs, wanted->alignment_slabs) == 0) {
                 continue;
             }
-            struct merit merit = best_start(state, slabs, alignment_slabs, &first);
+            struct merit merit = best_start(&state, slabs, wanted->alignment_slabs, &first);
             if (merit.dirty > 0 && better(merit, best)) {
                 best = merit;
                 *out = (struct place){r, (size_t)s, first};
@@ -135,25 +149,36 @@ static bool search_dirty(unsigned slabs, unsigned alignment_slabs, bool whole, s
 }
 
 /* Resident memory first, then the lowest address: what is in use stays close together. */
-static bool find_free(unsigned slabs, unsigned alignment_slabs, struct place *out) {
-    if ((arena.dirty_slabs >= slabs && search_dirty(slabs, alignment_slabs, true, out)) ||
-        (arena.dirty_slabs > 0 && slabs > 1 && search_dirty(slabs, alignment_slabs, false, out))) {
+static bool find_within(const struct wanted *wanted, struct place *out) {
+    unsigned slabs = wanted->slabs;
+    if ((arena.dirty_slabs >= slabs && search_dirty(wanted, true, out)) ||
+        (arena.dirty_slabs > 0 && slabs > 1 && search_dirty(wanted, false, out))) {
         return true;
     }
-    unsigned sure = log2_ceil(max_size(slabs, alignment_slabs));
+    unsigned sure = log2_ceil(max_size(slabs, wanted->alignment_slabs));
     for (struct region *r = arena.oldest; r != NULL; r = r->next) {
         if (r->only_huge) {
             continue;
         }
-        if (search(r, r->avail[bit_highest(slabs)], slabs, alignment_slabs, CANDIDATES_MAX, out) ||
-            search(r, r->avail[sure], slabs, alignment_slabs, -1, out)) {
+        if (search(r, r->avail[bit_highest(slabs)], wanted, CANDIDATES_MAX, out) ||
+            search(r, r->avail[sure], wanted, -1, out)) {
             return true;
         }
         if (r->committed < r->superslabs && region_commit(r, r->committed + 1)) {
-            return search(r, r->avail[AVAIL_LEVELS - 1], slabs, alignment_slabs, -1, out);
+            return search(r, r->avail[AVAIL_LEVELS - 1], wanted, -1, out);
         }
     }
     return false;
+}
+
+static bool find_free(unsigned slabs, unsigned alignment_slabs, enum arena_use use, struct place *out) {
+    struct wanted wanted = {slabs, alignment_slabs, use != ARENA_USE_UNKNOWN};
+    if (find_within(&wanted, out)) {
+        return true;
+    }
+    bool may_help = !wanted.with_ahead && arena.ahead_slabs > 0;
+    wanted.with_ahead = true; /* before address space is reserved for it */
+    return may_help && find_within(&wanted, out);
 }
 
 struct region *arena_add_region(size_t superslabs, bool only_huge) {
@@ -187,6 +212,7 @@ static struct slab *claim(const struct place *place, unsigned slabs, bool *zero)
     uint32_t mask = bits32_below(slabs) << place->first;
     uint32_t dirty = state->dirty & mask;
     arena.superslabs_opened += state->free == UINT32_MAX;
+    dense_note_ahead(state, state->ahead & ~mask);
     state->free &= ~mask;
     state->dirty &= ~mask;
     arena_note_taken(bit_count(dirty), slabs - bit_count(dirty));
@@ -207,19 +233,19 @@ void arena_note_taken(size_t dirty, size_t clean) {
     retention_note_taken_clean(&arena.retention, clean);
 }
 
-struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_state state, bool filled,
+struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_state state, enum arena_use use,
                         struct taken *taken) {
     struct place place;
     struct slab *slab = NULL;
     lock_acquire(&arena.lock);
-    bool found = find_free(slabs, alignment_slabs, &place) ||
-                 (arena_add_region(1, false) != NULL && find_free(slabs, alignment_slabs, &place));
+    bool found = find_free(slabs, alignment_slabs, use, &place) ||
+                 (arena_add_region(1, false) != NULL && find_free(slabs, alignment_slabs, use, &place));
     if (!found) {
         /* Before giving up: what is being purged just now, and address space without a block in it. */
         arena_wait_for_purge();
-        found = find_free(slabs, alignment_slabs, &place) ||
+        found = find_free(slabs, alignment_slabs, use, &place) ||
                 (arena_end_idle_regions() && arena_add_region(1, false) != NULL &&
-                 find_free(slabs, alignment_slabs, &place));
+                 find_free(slabs, alignment_slabs, use, &place));
     }
     if (found) {
         bool opened = place.region->states[place.superslab].free == UINT32_MAX;
@@ -228,7 +254,7 @@ struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_stat
         /* relaxed: the lock orders both for the arena, the caller's publication for all others */
         atomic_store_explicit(&slab->span_bytes, slabs * SLAB_BYTES, memory_order_relaxed);
         atomic_store_explicit(&slab->state, state, memory_order_relaxed);
-        taken->resident = filled && opened && taken->zero && dense_fill(place.region, place.superslab);
+        taken->resident = opened && taken->zero && dense_fill(place.region, place.superslab, slabs, use);
         if (taken->resident) {
             arena_unlock_within_bound(); /* others may have given back much meanwhile */
             return slab;

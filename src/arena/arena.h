@@ -19,11 +19,17 @@ struct taken {
     bool resident; /* it does, and is wholly resident */
 };
 
+/* What is known of what the program does with a run. */
+enum arena_use {
+    ARENA_USE_UNKNOWN,
+    ARENA_FILLS_SLABS, /* it fills one slab of small blocks after the other */
+    ARENA_FILLS_RUN,   /* it fills large blocks of this size */
+};
+
 /* A run of `slabs` (1..32) within one superslab, on a multiple of `alignment_slabs` (a power of two up
- * to 32). Of its first header, state, length and span are set and the rest is as it was left. `filled` says
- * that the program is known to fill such runs: its superslab may become resident (dense.h). NULL if the OS
- * gives nothing. */
-struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_state state, bool filled,
+ * to 32). Of its first header, state, length and span are set and the rest is as it was left. Where it will
+ * be filled, its superslab may become resident (dense.h). NULL if the OS gives nothing. */
+struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_state state, enum arena_use use,
                         struct taken *taken);
 /* Whether so much is in use that a slab more or less does not matter. */
 bool arena_is_large(void);

@@ -4,6 +4,15 @@
 #include "options/options.h"
 #include "os/os.h"
 
+/* What is resident ahead of use is at most this part of what is in use, when a superslab comes as a huge
+ * page: for small blocks, which leave a part of the last one to nobody; for large blocks of which several
+ * fill one; and for those that leave more than LEFT_PART of one, for which there must be takers of other
+ * sizes. */
+#define FOR_SLABS_PART 96
+#define FOR_RUNS_PART 8
+#define FOR_UNEVEN_RUNS_PART 32
+#define LEFT_PART 8
+
 /* A kernel that had none to give is asked again after so many superslabs, and then after twice as many. */
 #define REFUSED_LEAST 8u
 #define REFUSED_MOST 1024u
@@ -15,12 +24,18 @@ static uint64_t *word_of(struct region *r, size_t superslab, uint64_t *bit) {
     return &r->huge[superslab / 64];
 }
 
-static bool is_worth_it(const struct superslab *state) {
+static size_t part_for(unsigned slabs, enum arena_use use) {
+    bool even = SLABS_PER_SUPERSLAB % slabs <= SLABS_PER_SUPERSLAB / LEFT_PART;
+    return use == ARENA_FILLS_SLABS ? FOR_SLABS_PART : even ? FOR_RUNS_PART : FOR_UNEVEN_RUNS_PART;
+}
+
+static bool is_worth_it(const struct superslab *state, unsigned slabs, enum arena_use use) {
     size_t rest = bit_count(state->free);
     size_t bound = retention_bound(&arena.retention, arena.used_slabs);
-    return option_bool(OPTION_HUGE_PAGES) && !arena.retention.scarce && state->dirty == 0 &&
-           arena.used_slabs >= (size_t)DENSE_PART * SLABS_PER_SUPERSLAB &&
-           arena.dirty_slabs + rest <= retention_purge_target(bound);
+    size_t ahead = arena.ahead_slabs + arena.filling_slabs + rest;
+    return use != ARENA_USE_UNKNOWN && option_bool(OPTION_HUGE_PAGES) && !arena.retention.scarce &&
+           ahead <= arena.used_slabs / part_for(slabs, use) &&
+           arena.dirty_slabs + arena.filling_slabs + rest <= retention_purge_target(bound);
 }
 
 static void note_answer(bool given) {
@@ -30,9 +45,15 @@ static void note_answer(bool given) {
     to_skip = skipped_last;
 }
 
-bool dense_fill(struct region *r, size_t superslab) {
+void dense_note_ahead(struct superslab *state, uint32_t ahead) {
+    arena.ahead_slabs -= bit_count(state->ahead);
+    arena.ahead_slabs += bit_count(ahead);
+    state->ahead = ahead;
+}
+
+bool dense_fill(struct region *r, size_t superslab, unsigned slabs, enum arena_use use) {
     struct superslab *state = &r->states[superslab];
-    if (!is_worth_it(state)) {
+    if (!is_worth_it(state, slabs, use)) {
         return false;
     }
     if (to_skip > 0) {
@@ -42,16 +63,18 @@ bool dense_fill(struct region *r, size_t superslab) {
     uint32_t rest = state->free;
     state->free = 0; /* out of circulation, as what is being purged */
     region_note(r, superslab);
+    arena.filling_slabs += bit_count(rest);
     arena_begin_purging();
     lock_release(&arena.lock);
     bool given = os_back_by_huge_page((void *)region_superslab_address(r, superslab));
     lock_acquire(&arena.lock);
     arena_end_purging();
-    state->free |= rest; /* of those in use some may have come back */
+    arena.filling_slabs -= bit_count(rest);
+    state->free |= rest;
     if (given) {
-        uint64_t bit;
-        *word_of(r, superslab, &bit) |= bit;
+        dense_note_huge(r, superslab, 1);
         state->dirty |= rest;
+        dense_note_ahead(state, rest);
         arena.dirty_slabs += bit_count(rest);
         arena.superslabs_dense++;
     }
@@ -60,11 +83,20 @@ bool dense_fill(struct region *r, size_t superslab) {
     return given;
 }
 
+void dense_note_huge(struct region *r, size_t first, size_t count) {
+    for (size_t s = first; s < first + count; s++) {
+        uint64_t bit;
+        *word_of(r, s, &bit) |= bit;
+    }
+}
+
 bool dense_note_purged(struct region *r, size_t superslab, bool whole) {
     uint64_t bit;
     uint64_t *word = word_of(r, superslab, &bit);
     bool was = (*word & bit) != 0;
-    *word &= ~bit; /* the kernel splits all of it */
+    if (whole) {
+        *word &= ~bit;
+    }
     return was && !whole;
 }
 

@@ -1,6 +1,8 @@
 #include "arena/arena.h"
+#include "arena/dense.h"
 #include "arena/huge_pages.h"
 #include "arena/internal.h"
+#include "arena/testimony.h"
 #include "os/os.h"
 #include "os/report.h"
 
@@ -21,6 +23,7 @@ bool arena_region_idle(const struct region *r) {
 void arena_end_region(struct region *r) {
     for (size_t s = 0; s < r->committed; s++) {
         arena.dirty_slabs -= bit_count(r->states[s].dirty);
+        dense_note_ahead(&r->states[s], 0);
     }
     *(r->previous == NULL ? &arena.oldest : &r->previous->next) = r->next;
     *(r->next == NULL ? &arena.newest : &r->next->previous) = r->previous;
@@ -89,7 +92,8 @@ static size_t claim_superslabs(struct region *r, size_t first, size_t count) {
     size_t dirty = 0;
     for (size_t s = first; s < first + count; s++) {
         dirty += bit_count(r->states[s].dirty);
-        r->states[s] = (struct superslab){0, 0};
+        dense_note_ahead(&r->states[s], 0);
+        r->states[s] = (struct superslab){0, 0, 0};
         region_note(r, s);
     }
     arena.superslabs_opened += count;
@@ -107,6 +111,7 @@ struct slab *arena_take_huge(size_t bytes, size_t alignment, bool *zero) {
         with_slack > (size_t)1 << (ADDRESS_BITS - SUPERSLAB_SHIFT)) {
         return NULL;
     }
+    (void)testimony_expects_filled(bytes); /* looks, for huge_pages_taken */
     lock_acquire(&arena.lock);
     bool alone = with_slack > SHARED_REGION_SUPERSLABS;
     bool found = best_fit(superslabs, alignment, &run) ||
@@ -144,6 +149,7 @@ void arena_give_huge(struct slab *head, bool resident) {
     struct region *r = region_of((uintptr_t)head);
     size_t first = (size_t)(head - region_slab(r, 0)) / SLABS_PER_SUPERSLAB;
     size_t superslabs = arena_run_slabs(head) / SLABS_PER_SUPERSLAB;
+    bool huge_pages = head->huge_pages;
     huge_pages_given(head, resident);
     /* Where pages were moved from or to, the kernel keeps areas apart that belong together, and what the
      * program may have done to its pages stays with them. */
@@ -159,6 +165,9 @@ void arena_give_huge(struct slab *head, bool resident) {
     }
     lock_acquire(&arena.lock);
     atomic_store_explicit(&head->state, SLAB_FREE, memory_order_relaxed); /* as in arena_take */
+    if (huge_pages && resident) {
+        dense_note_huge(r, first, superslabs);
+    }
     free_superslabs(r, first, superslabs, resident);
     if (r->only_huge && arena_region_idle(r)) {
         arena_end_region(r);
@@ -186,6 +195,9 @@ bool arena_resize_huge(struct slab *head, size_t bytes) {
             claim_superslabs(r, first + had, wanted - had);
         }
     } else if (done && wanted < had) {
+        if (head->huge_pages) {
+            dense_note_huge(r, first + wanted, had - wanted);
+        }
         free_superslabs(r, first + wanted, had - wanted, true);
     }
     if (done) {

@@ -69,6 +69,9 @@ void huge_pages_given(struct slab *head, bool resident) {
         size_t bytes = atomic_load_explicit(&head->span_bytes, memory_order_relaxed);
         testimony_of_freed(arena_address(head), bytes, head->ahead);
     }
+    if (head->watched) {
+        testimony_forget(arena_address(head));
+    }
     if (head->huge_pages) {
         ask_no_more(head, 0);
         atomic_fetch_sub_explicit(&asking, 1, memory_order_relaxed);

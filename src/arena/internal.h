@@ -20,6 +20,8 @@ struct arena {
     _Atomic size_t used_seen; /* the same; relaxed: a hint for those without the lock */
     _Atomic bool is_scarce;   /* retention.scarce, likewise */
     size_t dirty_slabs;       /* free and perhaps resident */
+    size_t ahead_slabs;       /* those of them that are so only because of dense_fill */
+    size_t filling_slabs;     /* that will be dirty when the fills under way are over */
     size_t dirty_low;         /* the fewest since the last decay_tick */
     struct retention retention;
     uint64_t purges, purged_bytes, decayed_bytes;

@@ -43,6 +43,7 @@ static bool collect_run(struct region *r, size_t superslab, unsigned first, unsi
     }
     uint32_t mask = bits32_below(last - first + 1) << first;
     arena.dirty_slabs -= bit_count(state->dirty & mask);
+    dense_note_ahead(state, state->ahead & ~mask);
     state->dirty &= ~mask;
     state->free &= ~mask;
     region_note(r, superslab);

@@ -87,6 +87,29 @@ static size_t usual_bytes(void) {
     return region_reserved_bytes() == 0 ? REGION_FIRST_BYTES : REGION_NEXT_BYTES;
 }
 
+static void set_bit(uint64_t *bitmap, size_t index, bool on) {
+    uint64_t bit = (uint64_t)1 << (index % 64);
+    bitmap[index / 64] = on ? bitmap[index / 64] | bit : bitmap[index / 64] & ~bit;
+}
+
+void region_note(struct region *r, size_t superslab) {
+    uint32_t runs = r->states[superslab].free;
+    for (unsigned level = 0; level < AVAIL_LEVELS; level++) {
+        set_bit(r->avail[level], superslab, runs != 0);
+        runs &= runs >> (1u << level) % 32; /* starts of runs twice as long */
+    }
+    set_bit(r->dirty, superslab, r->states[superslab].dirty != 0);
+}
+
+/* Superslabs below `count` have become usable. */
+static void open_to(struct region *r, uint32_t count) {
+    for (uint32_t s = r->committed; s < count; s++) {
+        r->states[s].free = UINT32_MAX;
+        region_note(r, s);
+    }
+    r->committed = count;
+}
+
 struct region *region_make(size_t superslabs, bool only_huge) {
     size_t least = round_up(superslabs << SUPERSLAB_SHIFT, REGION_GRANULE_BYTES);
     while (!fits(least, superslabs)) {
@@ -102,13 +125,15 @@ struct region *region_make(size_t superslabs, bool only_huge) {
     }
     struct plan plan = plan_region(bytes);
     size_t metadata = round_up(plan.total, SUPERSLAB_BYTES);
-    if ((uintptr_t)base + bytes > (uintptr_t)1 << ADDRESS_BITS || !os_commit(base, metadata) ||
+    /* The first slabs by the same call. */
+    size_t with_it = only_huge ? 0 : min_size(COMMIT_STEP_MIN * SUPERSLAB_BYTES, bytes - metadata);
+    /* Whatever the system's setting: a slab of which a page is used shall not cost 2 MiB. */
+    os_ask_for_huge_pages(base, bytes, false);
+    if ((uintptr_t)base + bytes > (uintptr_t)1 << ADDRESS_BITS || !os_commit(base, metadata + with_it) ||
         !page_map_cover((uintptr_t)base, bytes)) {
         os_release(base, bytes);
         return NULL;
     }
-    /* Whatever the system's setting: a slab of which a page is used shall not cost 2 MiB. */
-    os_ask_for_huge_pages(base, bytes, false);
     struct region *r = base;
     unsigned char *start = base;
     r->base = (uintptr_t)base;
@@ -135,6 +160,7 @@ struct region *region_make(size_t superslabs, bool only_huge) {
         r->states[r->committed - 1].free = ~bits32_below(tail);
         region_note(r, r->committed - 1);
     }
+    open_to(r, r->committed + (uint32_t)(with_it >> SUPERSLAB_SHIFT));
     name_granules(r, r->base >> REGION_GRANULE_SHIFT);
     atomic_fetch_add_explicit(&reserved_bytes, bytes, memory_order_relaxed);
     return r;
@@ -161,24 +187,6 @@ bool region_commit(struct region *r, uint32_t count) {
             return false;
         }
     }
-    for (uint32_t s = r->committed; s < target; s++) {
-        r->states[s].free = UINT32_MAX;
-        region_note(r, s);
-    }
-    r->committed = target;
+    open_to(r, target);
     return true;
-}
-
-static void set_bit(uint64_t *bitmap, size_t index, bool on) {
-    uint64_t bit = (uint64_t)1 << (index % 64);
-    bitmap[index / 64] = on ? bitmap[index / 64] | bit : bitmap[index / 64] & ~bit;
-}
-
-void region_note(struct region *r, size_t superslab) {
-    uint32_t runs = r->states[superslab].free;
-    for (unsigned level = 0; level < AVAIL_LEVELS; level++) {
-        set_bit(r->avail[level], superslab, runs != 0);
-        runs &= runs >> (1u << level) % 32; /* starts of runs twice as long */
-    }
-    set_bit(r->dirty, superslab, r->states[superslab].dirty != 0);
 }

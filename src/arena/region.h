@@ -16,6 +16,7 @@
 struct superslab {
     uint32_t free;  /* slabs that nobody uses */
     uint32_t dirty; /* those of them that may be resident; the others read as zero */
+    uint32_t ahead; /* those of the dirty ones that are so only because of dense_fill */
 };
 
 /* avail[k] names the superslabs that have 2^k free slabs in a row. */

@@ -19,9 +19,8 @@
 static struct kind {
     uintptr_t start; /* of the block that is to tell; 0 for none */
     size_t bytes;
-    bool ahead;             /* whether it got pages ahead of use */
-    unsigned credit;        /* blocks that the last testimony still serves for */
-    _Atomic unsigned trust; /* those that it served for at first; changes under the lock; relaxed: a hint */
+    unsigned credit; /* blocks that the last testimony still serves for */
+    unsigned trust;  /* those that it served for at first */
 } kinds[KINDS];
 
 static struct lock lock; /* protects the kinds */
@@ -81,41 +80,48 @@ bool testimony_is_filled(uintptr_t start, size_t bytes, bool ahead) {
     return (ahead || is_resident(start, bytes)) && is_written(start, bytes);
 }
 
-static void set_trust(struct kind *kind, unsigned trust) {
-    atomic_store_explicit(&kind->trust, trust, memory_order_relaxed);
-}
-
 static void trust_more(struct kind *kind) {
-    unsigned had = atomic_load_explicit(&kind->trust, memory_order_relaxed);
-    kind->credit = (unsigned)min_size(max_size((size_t)2 * had, 1), CREDIT_MOST);
-    set_trust(kind, kind->credit);
+    kind->trust = (unsigned)min_size(max_size((size_t)2 * kind->trust, 1), CREDIT_MOST);
     kind->start = 0;
+    kind->credit = kind->trust;
 }
 
 bool testimony_expects_filled(size_t bytes) {
-    return bytes >= SLAB_BYTES && atomic_load_explicit(&kind_of(bytes)->trust, memory_order_relaxed) > 0;
+    struct kind *kind = kind_of(bytes);
+    if (bytes < SLAB_BYTES) {
+        return false;
+    }
+    lock_acquire(&lock);
+    if (kind->credit == 0 && kind->start != 0) {
+        uintptr_t start = kind->start;
+        size_t seen_bytes = kind->bytes;
+        lock_release(&lock);
+        bool filled = testimony_is_filled(start, seen_bytes, false);
+        lock_acquire(&lock);
+        if (kind->credit == 0 && kind->start == start) {
+            if (filled) {
+                trust_more(kind);
+            } else { /* or not yet: then it tells when it is freed */
+                kind->trust /= 2;
+                kind->start = 0;
+            }
+        }
+    }
+    bool expected = kind->credit > 0;
+    lock_release(&lock);
+    return expected;
 }
 
 bool testimony_says_filled(uintptr_t start, size_t bytes, bool clean) {
     struct kind *kind = kind_of(bytes);
     lock_acquire(&lock);
-    if (kind->credit == 0 && kind->start != 0) {
-        struct kind seen = *kind;
-        lock_release(&lock);
-        bool filled = testimony_is_filled(seen.start, seen.bytes, seen.ahead);
-        lock_acquire(&lock);
-        if (filled && kind->credit == 0 && kind->start == seen.start) {
-            trust_more(kind);
-        }
-    }
     bool known = kind->credit > 0;
     if (known) {
         kind->credit--;
     }
-    if (known || clean) {
+    if (clean) {
         kind->start = start;
         kind->bytes = bytes;
-        kind->ahead = known;
     }
     lock_release(&lock);
     return known;
@@ -132,8 +138,18 @@ void testimony_of_freed(uintptr_t start, size_t bytes, bool ahead) {
         trust_more(kind);
     } else {
         kind->start = 0;
+        kind->trust = 0;
         kind->credit = 0;
-        set_trust(kind, 0);
+    }
+    lock_release(&lock);
+}
+
+void testimony_forget(uintptr_t start) {
+    lock_acquire(&lock);
+    for (size_t i = 0; i < KINDS; i++) {
+        if (kinds[i].start == start) {
+            kinds[i].start = 0;
+        }
     }
     lock_release(&lock);
 }

@@ -285,7 +285,8 @@ static bool fresh_slab(struct heap *heap, unsigned size_class) {
     struct bin *bin = &heap->bins[size_class];
     struct taken taken;
     bool grows = c->bytes <= POPULATED_MAX_BYTES && bin->fresh >= FRESH_BEFORE_POPULATING;
-    struct slab *slab = arena_take(c->run_slabs, 1, SLAB_INTERNAL, grows, &taken);
+    struct slab *slab =
+        arena_take(c->run_slabs, 1, SLAB_INTERNAL, grows ? ARENA_FILLS_SLABS : ARENA_USE_UNKNOWN, &taken);
     if (slab == NULL) {
         return false;
     }

@@ -50,7 +50,8 @@ static void *allocate_run(struct heap *heap, size_t size, size_t alignment, bool
     } else {
         unsigned slabs = (unsigned)(round_up(span, SLAB_BYTES) >> SLAB_SHIFT);
         unsigned alignment_slabs = (unsigned)max_size(alignment >> SLAB_SHIFT, 1);
-        slab = arena_take(slabs, alignment_slabs, SLAB_LARGE, testimony_expects_filled(span), &taken);
+        enum arena_use use = testimony_expects_filled(span) ? ARENA_FILLS_RUN : ARENA_USE_UNKNOWN;
+        slab = arena_take(slabs, alignment_slabs, SLAB_LARGE, use, &taken);
         *zero = taken.zero;
     }
     if (slab == NULL) {

@@ -90,7 +90,7 @@ static void **first_slot(struct heap *heap) {
 
 static struct heap *make(uint32_t id) {
     struct taken taken;
-    struct slab *run = arena_take(HEAP_BYTES / SLAB_BYTES, 1, SLAB_INTERNAL, false, &taken);
+    struct slab *run = arena_take(HEAP_BYTES / SLAB_BYTES, 1, SLAB_INTERNAL, ARENA_USE_UNKNOWN, &taken);
     if (run == NULL) {
         return NULL;
     }
@@ -111,7 +111,8 @@ static bool make_more_heaps(void) {
     }
     struct taken taken;
     size_t bytes = HEAP_IDS * sizeof(struct heap *);
-    struct slab *run = arena_take((unsigned)(bytes >> SLAB_SHIFT), 1, SLAB_INTERNAL, false, &taken);
+    struct slab *run =
+        arena_take((unsigned)(bytes >> SLAB_SHIFT), 1, SLAB_INTERNAL, ARENA_USE_UNKNOWN, &taken);
     if (run == NULL) {
         return false;
     }

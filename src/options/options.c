@@ -321,11 +321,23 @@ static void apply_profile(void) {
     }
 }
 
+static bool environment_has_any;
+
+static void note_any(const char *name, size_t length) {
+    (void)name;
+    (void)length;
+    environment_has_any = true;
+}
+
 void options_init(void) {
     for (int i = 0; i < OPTION_COUNT; i++) {
         assign((enum option)i, definitions[i].fallback, strlen(definitions[i].fallback), SOURCE_DEFAULT);
     }
     const char *conf = hakmem_conf == NULL ? "" : hakmem_conf;
+    bool known = os_visit_environment("HAKMEM_", note_any);
+    if (known && *conf == '\0' && !environment_has_any) {
+        return; /* as in most processes, which may be short */
+    }
     read_conf(conf, OPTION_PROFILE);
     read_environment(OPTION_PROFILE);
     apply_profile();

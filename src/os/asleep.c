@@ -13,10 +13,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-int os_thread_id(void) {
-    return (int)syscall(SYS_gettid);
-}
-
 static void path_of(struct text *path, int thread, const char *file) {
     text_string(path, "/proc/self/task/");
     text_decimal(path, (uint64_t)thread);

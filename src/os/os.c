@@ -82,6 +82,10 @@ static inline bool fault_due(enum os_fault kind) {
         result;                                                                                              \
     })
 
+/* The last reservation: below it there is room as a rule, since the kernel fills the address space downwards.
+ * relaxed: a hint */
+static _Atomic uintptr_t reserved_last;
+
 static void *map(void *hint, size_t bytes, int protection, int extra_flags) {
     count_call();
     void *p = mmap(hint, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | extra_flags, -1, 0);
@@ -97,6 +101,18 @@ void *os_reserve(size_t bytes, size_t alignment) {
     if (fault_due(OS_FAULT_RESERVE)) {
         return NULL;
     }
+    uintptr_t last = atomic_load_explicit(&reserved_last, memory_order_relaxed);
+    if (alignment > OS_PAGE_BYTES && last > bytes) {
+        char *guess = (char *)round_down(last - bytes, alignment);
+        char *given = map(guess, bytes, PROT_NONE, MAP_FIXED_NOREPLACE);
+        if (given == guess) {
+            atomic_store_explicit(&reserved_last, (uintptr_t)given, memory_order_relaxed);
+            return given;
+        }
+        if (given != NULL) {
+            os_release(given, bytes); /* an old kernel took the address for a hint */
+        }
+    }
     char *p = map(NULL, bytes, PROT_NONE, 0);
     if (p == NULL || ((uintptr_t)p & (alignment - 1)) == 0) {
         return p;
@@ -110,7 +126,7 @@ void *os_reserve(size_t bytes, size_t alignment) {
         return p;
     }
     if (p != NULL) {
-        os_release(p, bytes); /* an old kernel took the address for a hint */
+        os_release(p, bytes); /* as above */
     }
     char *wide = map(NULL, bytes + alignment, PROT_NONE, 0);
     if (wide == NULL) {
@@ -127,7 +143,9 @@ void *os_reserve(size_t bytes, size_t alignment) {
 }
 
 void *os_reserve_zeros(size_t bytes) {
-    return fault_due(OS_FAULT_RESERVE) ? NULL : map(NULL, bytes, PROT_READ, 0);
+    void *zeros = fault_due(OS_FAULT_RESERVE) ? NULL : map(NULL, bytes, PROT_READ, 0);
+    atomic_store_explicit(&reserved_last, (uintptr_t)zeros, memory_order_relaxed);
+    return zeros;
 }
 
 bool os_commit(void *address, size_t bytes) {
@@ -149,16 +167,18 @@ bool os_ask_for_huge_pages(void *address, size_t bytes, bool wanted) {
 }
 
 bool os_back_by_huge_page(void *address) {
-    unsigned char last = 0;
-    bool asked = os_ask_for_huge_pages(address, OS_HUGE_PAGE_BYTES, true);
-    *(volatile unsigned char *)address = 0;
-    if (asked) {
-        os_ask_for_huge_pages(address, OS_HUGE_PAGE_BYTES, false);
-        count_call();
-        char *last_page = (char *)address + OS_HUGE_PAGE_BYTES - OS_PAGE_BYTES;
-        asked = KEEPING_ERRNO(int, mincore(last_page, OS_PAGE_BYTES, &last)) == 0 && (last & 1) != 0;
+    unsigned char last = 1; /* where the kernel does not say, more may be resident, and not less */
+    count_call();
+    bool may_split =
+        KEEPING_ERRNO(int, madvise(address, 0, MADV_COLD)) == 0; /* of nothing: does it know that? */
+    if (!may_split || !os_ask_for_huge_pages(address, OS_HUGE_PAGE_BYTES, true)) {
+        return false;
     }
-    return asked;
+    *(volatile unsigned char *)address = 0;
+    os_ask_for_huge_pages(address, OS_HUGE_PAGE_BYTES, false);
+    count_call();
+    KEEPING_ERRNO(int, mincore((char *)address + OS_HUGE_PAGE_BYTES - OS_PAGE_BYTES, OS_PAGE_BYTES, &last));
+    return (last & 1) != 0;
 }
 
 void os_split_huge_page(void *part, size_t bytes) {

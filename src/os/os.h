@@ -30,7 +30,8 @@ bool os_populate(void *address, size_t bytes);
 /* Whether the kernel shall put huge pages behind memory that is touched from now on. False if it has none. */
 bool os_ask_for_huge_pages(void *address, size_t bytes, bool wanted);
 /* Puts one huge page behind 2 MiB (on a multiple of that) of which no page is resident, and asks for no other
- * there. False if the kernel has none to give: the first page then is resident. */
+ * there. False if the kernel has none to give, or could not split it: at most the first page then is
+ * resident. */
 bool os_back_by_huge_page(void *address);
 /* Makes the huge page that a part of is about to be purged many small ones, or the kernel would keep all of
  * it until memory is short. It does nothing to memory that others share since a fork. */
@@ -86,8 +87,9 @@ void os_set_environment(char **environment);
  * too. NULL if it is not set or longer than the buffer. */
 const char *os_environment(const char *name, char *buffer, size_t capacity);
 
-/* Calls `visit` with each variable's name that begins with `prefix`, if the environment is known. */
-void os_visit_environment(const char *prefix, void (*visit)(const char *name, size_t length));
+/* Calls `visit` with each variable's name that begins with `prefix`. False if the environment is not known
+ * yet. */
+bool os_visit_environment(const char *prefix, void (*visit)(const char *name, size_t length));
 
 struct os_mapping {
     uintptr_t start, end;

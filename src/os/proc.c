@@ -26,6 +26,10 @@ size_t os_resident_bytes(void) {
     return fields[1] * OS_PAGE_BYTES;
 }
 
+int os_thread_id(void) {
+    return (int)syscall(SYS_gettid);
+}
+
 extern char **environ;
 static char **given_environment;
 
@@ -37,12 +41,14 @@ static char **known_environment(void) {
     return environ != NULL ? environ : given_environment;
 }
 
-void os_visit_environment(const char *prefix, void (*visit)(const char *name, size_t length)) {
+bool os_visit_environment(const char *prefix, void (*visit)(const char *name, size_t length)) {
+    size_t length = strlen(prefix);
     for (char **entry = known_environment(); entry != NULL && *entry != NULL; entry++) {
-        if (strncmp(*entry, prefix, strlen(prefix)) == 0) {
+        if (strncmp(*entry, prefix, length) == 0) {
             visit(*entry, strcspn(*entry, "="));
         }
     }
+    return known_environment() != NULL;
 }
 
 const char *os_environment(const char *name, char *buffer, size_t capacity) {

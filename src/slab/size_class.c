@@ -2,9 +2,7 @@
 
 #include "os/os.h"
 
-struct size_class size_classes[SIZE_CLASSES];
 struct size_class_use size_class_uses[EXACT_CLASSES];
-uint16_t tiny_class_offsets[TINY_MAX_BYTES + 1];
 
 /* A run must hold a few blocks, or each would need a slab of its own; more would keep a run from
  * becoming empty. */
@@ -23,52 +21,83 @@ uint16_t tiny_class_offsets[TINY_MAX_BYTES + 1];
 #define MAGAZINE_BLOCKS_MAX 1024
 #define MAGAZINE_BLOCKS_MIN 4
 
-static size_t class_bytes(unsigned c) {
-    if (c == 0) {
-        return 8;
+/* The spaced classes are constants of the file, so that no process pays for working them out. */
+
+#define RUN_BYTES(slabs) ((slabs)*SLAB_BYTES)
+#define RUN_TAIL(bytes, slabs) (RUN_BYTES(slabs) % (bytes))
+#define RUN_IS_GOOD(bytes, slabs)                                                                            \
+    (RUN_BYTES(slabs) / (bytes) >= RUN_BLOCKS_MIN &&                                                         \
+     RUN_TAIL(bytes, slabs) <= RUN_BYTES(slabs) / RUN_TAIL_PART &&                                           \
+     RUN_TAIL(bytes, slabs) % OS_PAGE_BYTES <= RUN_BYTES(slabs) / RUN_WASTE_PART)
+
+/* The shortest good run of those from `slabs` on. */
+#define RUN_OF_4(bytes, slabs, or_else)                                                                      \
+    (RUN_IS_GOOD(bytes, slabs)         ? (slabs)                                                             \
+     : RUN_IS_GOOD(bytes, (slabs) + 1) ? (slabs) + 1                                                         \
+     : RUN_IS_GOOD(bytes, (slabs) + 2) ? (slabs) + 2                                                         \
+     : RUN_IS_GOOD(bytes, (slabs) + 3) ? (slabs) + 3                                                         \
+                                       : (or_else))
+#define RUN_OF_16(bytes, slabs, or_else)                                                                     \
+    RUN_OF_4(                                                                                                \
+        bytes, slabs,                                                                                        \
+        RUN_OF_4(bytes, (slabs) + 4, RUN_OF_4(bytes, (slabs) + 8, RUN_OF_4(bytes, (slabs) + 12, or_else))))
+#define RUN_SLABS(bytes)                                                                                     \
+    ((bytes) <= TINY_MAX_BYTES ? 1u                                                                          \
+                               : RUN_OF_16(bytes, 1u, RUN_OF_16(bytes, 17u, (unsigned)SLABS_PER_SUPERSLAB)))
+
+#define MAGAZINE_BLOCKS(bytes, magazine_bytes)                                                               \
+    ((magazine_bytes) / (bytes) > MAGAZINE_BLOCKS_MAX   ? MAGAZINE_BLOCKS_MAX                                \
+     : (magazine_bytes) / (bytes) < MAGAZINE_BLOCKS_MIN ? MAGAZINE_BLOCKS_MIN                                \
+                                                        : (magazine_bytes) / (bytes))
+
+#define CLASS_IN_RUN(bytes_, run_slabs_, magazine_bytes)                                                     \
+    {                                                                                                        \
+        .reciprocal = ((uint64_t)1 << RECIPROCAL_SHIFT) / (bytes_) + 1,                                      \
+        .last_word = ~(uint64_t)0 >> (63 - (RUN_BYTES(run_slabs_) / (bytes_)-1) % 64),                       \
+        .bytes = (uint32_t)(bytes_), .blocks = (uint32_t)(RUN_BYTES(run_slabs_) / (bytes_)),                 \
+        .words = (uint16_t)((RUN_BYTES(run_slabs_) / (bytes_) + 63) / 64),                                   \
+        .magazine_blocks = (uint16_t)MAGAZINE_BLOCKS(bytes_, magazine_bytes),                                \
+        .run_slabs = (uint8_t)(run_slabs_),                                                                  \
     }
-    if (c <= 8) {
-        return 16 * (size_t)c;
-    }
-    unsigned doubling = (c - 9) / 8;
-    unsigned step = (c - 9) % 8 + 1;
-    return ((size_t)128 << doubling) + step * ((size_t)16 << doubling);
-}
+#define CLASS(bytes) CLASS_IN_RUN((size_t)(bytes), RUN_SLABS((size_t)(bytes)), SIZE_CLASS_MAGAZINE_BYTES)
+/* Those between one power of two and the next. */
+#define CLASSES(from)                                                                                        \
+    CLASS((from) / 8 * 9), CLASS((from) / 8 * 10), CLASS((from) / 8 * 11), CLASS((from) / 8 * 12),           \
+        CLASS((from) / 8 * 13), CLASS((from) / 8 * 14), CLASS((from) / 8 * 15), CLASS((from)*2)
+
+struct size_class size_classes[SIZE_CLASSES] = {
+    CLASS(8),      CLASS(16),     CLASS(32),     CLASS(48),     CLASS(64),      CLASS(80),
+    CLASS(96),     CLASS(112),    CLASS(128),    CLASSES(128),  CLASSES(256),   CLASSES(512),
+    CLASSES(1024), CLASSES(2048), CLASSES(4096), CLASSES(8192), CLASSES(16384), CLASSES(32768),
+};
+
+#define OFFSET(c, from, to) [(from)...(to)] = ((c)*CLASS_SCALE)
+#define OFFSETS(c, from)                                                                                     \
+    OFFSET(c, (from) + 1, (from) / 8 * 9), OFFSET((c) + 1, (from) / 8 * 9 + 1, (from) / 8 * 10),             \
+        OFFSET((c) + 2, (from) / 8 * 10 + 1, (from) / 8 * 11),                                               \
+        OFFSET((c) + 3, (from) / 8 * 11 + 1, (from) / 8 * 12),                                               \
+        OFFSET((c) + 4, (from) / 8 * 12 + 1, (from) / 8 * 13),                                               \
+        OFFSET((c) + 5, (from) / 8 * 13 + 1, (from) / 8 * 14),                                               \
+        OFFSET((c) + 6, (from) / 8 * 14 + 1, (from) / 8 * 15),                                               \
+        OFFSET((c) + 7, (from) / 8 * 15 + 1, (from)*2)
+
+const uint16_t tiny_class_offsets[TINY_MAX_BYTES + 1] = {
+    OFFSET(0, 0, 8),     OFFSET(1, 9, 16),  OFFSET(2, 17, 32), OFFSET(3, 33, 48),
+    OFFSET(4, 49, 64),   OFFSET(5, 65, 80), OFFSET(6, 81, 96), OFFSET(7, 97, 112),
+    OFFSET(8, 113, 128), OFFSETS(9, 128),   OFFSETS(17, 256),  OFFSETS(25, 512),
+};
 
 static unsigned choose_run(size_t bytes) {
-    for (unsigned slabs = 1; slabs < SLABS_PER_SUPERSLAB; slabs++) {
-        size_t run = slabs * SLAB_BYTES;
-        size_t tail = run % bytes;
-        if (run / bytes >= RUN_BLOCKS_MIN && tail <= run / RUN_TAIL_PART &&
-            tail % OS_PAGE_BYTES <= run / RUN_WASTE_PART) {
-            return slabs;
-        }
+    unsigned slabs = 1;
+    while (slabs < SLABS_PER_SUPERSLAB && !RUN_IS_GOOD(bytes, slabs)) {
+        slabs++;
     }
-    return SLABS_PER_SUPERSLAB;
-}
-
-static void define(unsigned c, size_t bytes, size_t magazine_bytes) {
-    struct size_class *s = &size_classes[c];
-    unsigned slabs = c < TINY_CLASSES ? 1 : choose_run(bytes);
-    size_t blocks = slabs * SLAB_BYTES / bytes;
-    s->bytes = (uint32_t)bytes;
-    s->reciprocal = ((uint64_t)1 << RECIPROCAL_SHIFT) / bytes + 1;
-    s->blocks = (uint32_t)blocks;
-    s->words = (uint16_t)((blocks + 63) / 64);
-    s->last_word = bits_below((unsigned)((blocks - 1) % 64 + 1));
-    s->run_slabs = (uint8_t)slabs;
-    s->magazine_blocks =
-        (uint16_t)max_size(min_size(magazine_bytes / bytes, MAGAZINE_BLOCKS_MAX), MAGAZINE_BLOCKS_MIN);
+    return slabs;
 }
 
 void size_class_init(size_t magazine_bytes) {
-    size_t size = 0;
-    for (unsigned c = 0; c < SPACED_CLASSES; c++) {
-        size_t bytes = class_bytes(c);
-        define(c, bytes, magazine_bytes);
-        for (; size <= bytes && size <= TINY_MAX_BYTES; size++) {
-            tiny_class_offsets[size] = (uint16_t)(c * CLASS_SCALE);
-        }
+    for (unsigned c = 0; c < SPACED_CLASSES && magazine_bytes != SIZE_CLASS_MAGAZINE_BYTES; c++) {
+        size_classes[c].magazine_blocks = (uint16_t)MAGAZINE_BLOCKS(size_classes[c].bytes, magazine_bytes);
     }
 }
 
@@ -88,7 +117,8 @@ void size_class_grow(unsigned size_class) {
     /* No lock, which a fork might leave taken: who comes first defines the class, for good. */
     if (largest != 0 && s->bytes - exact >= s->bytes / EXACT_SAVES_PART &&
         !atomic_exchange_explicit(&use->defined, true, memory_order_relaxed)) {
-        define(size_class + EXACT_CLASSES, exact, s->magazine_blocks * (size_t)s->bytes);
+        size_classes[size_class + EXACT_CLASSES] =
+            (struct size_class)CLASS_IN_RUN(exact, choose_run(exact), s->magazine_blocks * (size_t)s->bytes);
         atomic_store_explicit(&use->exact_bytes, (uint32_t)exact, memory_order_release);
     }
 }

@@ -37,9 +37,11 @@ struct size_class {
 
 extern INTERNAL struct size_class size_classes[SIZE_CLASSES];
 /* Class offset (class * CLASS_SCALE) for each size up to TINY_MAX_BYTES. */
-extern INTERNAL uint16_t tiny_class_offsets[TINY_MAX_BYTES + 1];
+extern INTERNAL const uint16_t tiny_class_offsets[TINY_MAX_BYTES + 1];
 
-/* Once, before any other use. `magazine_bytes` bounds what one magazine may hold. */
+/* Bounds what one magazine may hold, which is SIZE_CLASS_MAGAZINE_BYTES until then. At most once, before
+ * there is a magazine. */
+#define SIZE_CLASS_MAGAZINE_BYTES ((size_t)256 << 10)
 void size_class_init(size_t magazine_bytes);
 
 /* 128 < size <= MID_MAX_BYTES. */

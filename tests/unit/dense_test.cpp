@@ -28,7 +28,10 @@ using hakmem_test::Random;
 using hakmem_test::ResidentMeter;
 
 constexpr std::size_t kBlock = 512;
-constexpr std::size_t kHeap = 96 * kMiB;
+// Large enough for huge pages to be worth it, and so much more.
+constexpr std::size_t kGround = 192 * kMiB;
+constexpr std::size_t kMore = 96 * kMiB;
+constexpr std::size_t kHeap = kGround + kMore;
 
 // Of the whole machine.
 std::uint64_t huge_pages_split() {
@@ -84,12 +87,13 @@ TEST_P(Dense, GrowthTakesFewFaultsAndNoMoreMemory) {
     getrusage(RUSAGE_SELF, &after);
     const std::uint64_t came = hakmem_test::counter("superslabs_dense") - had;
     if (kernel_has_huge_pages()) {
-        EXPECT_GT(came, kHeap / (2 * kMiB) / 2);
-        EXPECT_LT(static_cast<std::size_t>(after.ru_minflt - before.ru_minflt), kHeap / (4 * kKiB) / 2);
+        EXPECT_GT(came, kMore / (2 * kMiB) / 2);
+        EXPECT_LT(static_cast<std::size_t>(after.ru_minflt - before.ru_minflt),
+                  (kGround + kMore / 2) / (4 * kKiB));
     } else {
         EXPECT_EQ(came, 0u);
     }
-    meter.expect_growth_within(kHeap + kHeap / 8 + 2 * kMiB, "by blocks that are all filled");
+    meter.expect_growth_within(kHeap + kHeap / 32 + 2 * kMiB, "by blocks that are all filled");
     for (void *block : blocks) {
         hak_free(block);
     }
@@ -153,10 +157,87 @@ TEST_P(Dense, ARefusalCostsNothingButTheHugePages) {
 INSTANTIATE_TEST_SUITE_P(Sizes, Dense, testing::Values(kBlock, 2 * kKiB, 128 * kKiB),
                          [](const auto &info) { return std::to_string(info.param) + "B"; });
 
+// Blocks of which little is used, among others and after others that are filled.
+TEST(Dense, IsNotForBlocksOfWhichLittleIsUsed) {
+    constexpr std::size_t kSparse = 65500;
+    constexpr std::size_t kFilledForEach = 64;
+    constexpr std::size_t kSmall = 256;
+    hak_collect();
+    const ResidentMeter meter;
+    PointerArray small(kHeap / kSmall);
+    PointerArray sparse(small.size() / kFilledForEach);
+    for (std::size_t i = 0; i < small.size(); i++) {
+        small[i] = hak_malloc(kSmall);
+        std::memset(small[i], 1, kSmall);
+        if (i % kFilledForEach == 0) {
+            sparse[i / kFilledForEach] = hak_malloc(kSparse);
+            static_cast<char *>(sparse[i / kFilledForEach])[0] = 1;
+        }
+    }
+    meter.expect_growth_within(kHeap + sparse.size() * 8 * kKiB + kHeap / 32 + 2 * kMiB,
+                               "by blocks of both kinds");
+    for (void *block : small) {
+        hak_free(block);
+    }
+    for (void *block : sparse) {
+        hak_free(block);
+    }
+}
+
+TEST(Dense, EndsSoonWhenLargeBlocksAreFilledNoMore) {
+    constexpr std::size_t kSizes[] = {65537, 200'000, 500'000, 1'044'480, 2'000'000};
+    for (const std::size_t size : kSizes) {
+        PointerArray filled(40);
+        fill(filled, size);
+        const ResidentMeter meter;
+        PointerArray sparse(1000);
+        for (void *&block : sparse) {
+            block = hak_malloc(size);
+            static_cast<char *>(block)[0] = 1;
+        }
+        meter.expect_growth_within(sparse.size() * 4 * kKiB + 16 * size + 6 * kMiB,
+                                   ("by sparse blocks of " + std::to_string(size)).c_str());
+        for (void *block : sparse) {
+            hak_free(block);
+        }
+        for (void *block : filled) {
+            hak_free(block);
+        }
+        hak_collect();
+    }
+}
+
+// Their superslabs, too, are put to other uses, and given back in parts.
+TEST(Dense, HugeBlocksHugePagesAreSplitAsWell) {
+    constexpr std::size_t kSize = 16 * kMiB;
+    for (int i = 0; i < 6; i++) {
+        PointerArray filled(1);
+        fill(filled, kSize);
+        hak_free(filled[0]);
+    }
+    const std::uint64_t split = huge_pages_split();
+    // One block of 128 KiB in each MiB where it was keeps the superslab from being purged as a whole.
+    PointerArray blocks(kSize / (128 * kKiB));
+    fill(blocks, 128 * kKiB);
+    for (std::size_t i = 0; i < blocks.size(); i++) {
+        if (i % 8 != 0) {
+            hak_free(blocks[i]);
+        }
+    }
+    hak_collect();
+    if (kernel_has_huge_pages()) {
+        EXPECT_GE(huge_pages_split() - split, 1u);
+    }
+    for (std::size_t i = 0; i < blocks.size(); i += 8) {
+        expect_contents(blocks[i], i, 128 * kKiB);
+        hak_free(blocks[i]);
+    }
+}
+
 TEST(Dense, ThreadsThatGrowShrinkAndCollectAtOnceLoseNothing) {
     constexpr int kThreads = 4;
     const int rounds = static_cast<int>(hakmem_test::scaled(12));
-    PointerArray ground(48 * kMiB / kBlock); // so that huge pages are worth it
+    PointerArray ground(kGround / kBlock);
     fill(ground, kBlock);
     std::atomic<bool> over{false};
     std::thread collector([&over] {
