@@ -11,7 +11,7 @@ from pathlib import Path
 from hakmem.allocators import HAKMEM, Allocator, find
 from hakmem.errors import HakmemError
 
-from bench import contention, instructions, machine, page, sampling
+from bench import contention, instructions, machine, page, sampling, scaling
 from bench.places import BUILD, PAGE_FOLDER, PROGRAMS, REPOSITORY, without_places
 from bench.progress import shown
 from bench.results import CALM, AllocatorInfo, Missing, Results, load, save, save_csv
@@ -147,13 +147,14 @@ def _method(plan: Plan) -> dict[str, str]:
 def _measure_besides(
     order: Order, allocators: Sequence[Allocator], runner: Runner, report: Report, into: Results
 ) -> None:
-    """What is no comparison of times: instructions, and what is of HAKMEM alone."""
+    """What is no comparison of times: instructions, numbers of threads, and what is of HAKMEM alone."""
 
     def say(doing: str) -> None:
         report(Progress(1, None, doing))
 
     try:
         _count_instructions(order.suite, allocators, runner, say, into)
+        scaling.measure(order.suite.scaling, allocators, runner, order.plan(), say, into=into)
         if hakmem := next((entry for entry in allocators if entry.name == HAKMEM), None):
             into.contention = contention.count(order.suite.workloads, hakmem, runner, say)
             into.sampling = sampling.measure(order.suite.workloads, hakmem, runner, order.plan(), say)

@@ -24,7 +24,7 @@ SIGNIFICANT_DIGITS = 7
 CALM = 0.08
 _CALM_ENOUGH = 5
 
-_OF_WORKLOADS = ("workloads", "sampling")  # the fields of Results that have runs
+_OF_WORKLOADS = ("workloads", "scaling", "sampling")  # the fields of Results that have runs
 
 _TOO_SHORT = 1e-9  # seconds: what a clock can tell
 
@@ -80,6 +80,14 @@ class WorkloadResult:
         return median(values) if values else None
 
 
+@dataclass
+class ScalingResult(WorkloadResult):
+    """A loop with one number of threads; those of one name differ in this number alone."""
+
+    threads: int = 1
+    control: bool = False  # it allocates nothing
+
+
 @dataclass(frozen=True)
 class AllocatorInfo:
     name: str
@@ -127,6 +135,7 @@ class Results:
     skipped: list[Missing] = field(default_factory=list)
     workloads: list[WorkloadResult] = field(default_factory=list)
     instructions: list[InstructionCount] = field(default_factory=list)
+    scaling: list[ScalingResult] = field(default_factory=list)
     contention: list[Contention] = field(default_factory=list)
     sampling: list[WorkloadResult] = field(default_factory=list)  # runs of sampling.OFF and sampling.ON
     duration_seconds: float = 0
@@ -263,7 +272,7 @@ def _results(document: dict[str, Any]) -> Results:
     for name in ("missing", "skipped"):
         fields[name] = [Missing(**entry) for entry in document[name]]
     for name in _OF_WORKLOADS:
-        fields[name] = [_workload(entry) for entry in document.get(name, ())]
+        fields[name] = [_workload(name, entry) for entry in document.get(name, ())]
     fields["instructions"] = [
         InstructionCount(**{**entry, "missing": [Missing(**one) for one in entry["missing"]]})
         for entry in document["instructions"]
@@ -272,9 +281,11 @@ def _results(document: dict[str, Any]) -> Results:
     return Results(**fields)
 
 
-def _workload(entry: dict[str, Any]) -> WorkloadResult:
+def _workload(name: str, entry: dict[str, Any]) -> WorkloadResult:
+    """An entry of the field `name` of Results."""
     runs = {variant: _runs(columns) for variant, columns in entry["runs"].items()}
-    return WorkloadResult(**{**entry, "runs": runs})
+    kind = ScalingResult if name == "scaling" else WorkloadResult
+    return kind(**{**entry, "runs": runs})
 
 
 def _rounded(value: Any) -> Any:

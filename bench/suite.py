@@ -25,6 +25,8 @@ SUITE_FILE = Path(__file__).with_name("suite.toml")
 # program: a real program.
 KINDS = ("time", "memory", "program")
 PLACEHOLDERS = ("workloads", "programs", "python", "threads")
+# What of the work each thread gets: in what is run with several numbers of threads.
+SHARE = "share"
 
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
 _NAME = re.compile(r"[a-z0-9_]+(/[A-Za-z0-9_.+-]+)?")
@@ -71,9 +73,32 @@ class Instructions:
 
 
 @dataclass(frozen=True)
+class Scaling:
+    """A loop that is run with several numbers of threads."""
+
+    name: str
+    stands_for: str
+    command: tuple[str, ...]
+    work: int  # of a core: with one thread, {share} is this
+    work_full: int  # in place of it in a full run
+    control: bool = False  # it allocates nothing, so that the allocator makes no difference
+
+    def work_of_a_core(self, *, full: bool) -> int:
+        return self.work_full if full else self.work
+
+    def with_threads(self, threads: int, share: int) -> tuple[str, ...]:
+        """The command with these filled in; other placeholders stay."""
+        return tuple(
+            word.replace("{threads}", str(threads)).replace(f"{{{SHARE}}}", str(share))
+            for word in self.command
+        )
+
+
+@dataclass(frozen=True)
 class Suite:
     workloads: tuple[Workload, ...]
     instructions: tuple[Instructions, ...]
+    scaling: tuple[Scaling, ...] = ()
 
     def only(self, patterns: Sequence[str]) -> "Suite":
         """What matches one of `patterns` (of the shell); the whole suite if there are none."""
@@ -81,6 +106,7 @@ class Suite:
             return self
         names = [workload.name for workload in self.workloads]
         names += [entry.name for entry in self.instructions]
+        names += [entry.name for entry in self.scaling]
         for pattern in patterns:
             if not any(fnmatchcase(name, pattern) for name in names):
                 families = ", ".join(dict.fromkeys(workload.family for workload in self.workloads))
@@ -94,6 +120,7 @@ class Suite:
         return Suite(
             tuple(entry for entry in self.workloads if wanted(entry.name)),
             tuple(entry for entry in self.instructions if wanted(entry.name)),
+            tuple(entry for entry in self.scaling if wanted(entry.name)),
         )
 
 
@@ -105,18 +132,20 @@ def load(file: Path = SUITE_FILE) -> Suite:
     except tomllib.TOMLDecodeError as error:
         raise HakmemError(f"{file}: not TOML: {error}") from error
     for key in document:
-        if key not in ("workload", "instructions"):
-            raise HakmemError(f"{file}: unknown table '{key}'; there are workload and instructions")
+        if key not in ("workload", "instructions", "scaling"):
+            raise HakmemError(f"{file}: unknown table '{key}'; there are workload, instructions and scaling")
     workloads = tuple(_workload(entry) for entry in _entries(file, document, "workload", required=True))
     counted = tuple(_instructions(entry) for entry in _entries(file, document, "instructions"))
+    scaling = tuple(_scaling(entry) for entry in _entries(file, document, "scaling"))
     for kind, names in (
         ("workload", [workload.name for workload in workloads]),
         ("instructions", [entry.name for entry in counted]),
+        ("scaling", [several.name for several in scaling]),
     ):
         for name in names:
             if names.count(name) > 1:
                 raise HakmemError(f"{file}: {kind} '{name}': field 'name': used {names.count(name)} times")
-    return Suite(workloads, counted)
+    return Suite(workloads, counted, scaling)
 
 
 def _workload(entry: "_Entry") -> Workload:
@@ -146,6 +175,25 @@ def _instructions(entry: "_Entry") -> Instructions:
         name=entry.text("name"), command=entry.command("command"), operations=(counts[0], counts[1])
     )
     entry.nothing_else()
+    return result
+
+
+def _scaling(entry: "_Entry") -> Scaling:
+    result = Scaling(
+        name=entry.text("name", _NAME),
+        stands_for=entry.text("stands_for"),
+        command=entry.command("command", placeholders=(*PLACEHOLDERS, SHARE)),
+        work=entry.whole("work") or 0,
+        work_full=entry.whole("work_full") or 0,
+        control=entry.flag("control"),
+    )
+    entry.nothing_else()
+    for field, value in (("work", result.work), ("work_full", result.work_full)):
+        if not value:
+            raise entry.wrong(field, "missing")
+    for placeholder in ("{threads}", f"{{{SHARE}}}"):
+        if not any(placeholder in word for word in result.command):
+            raise entry.wrong("command", f"{placeholder} is not in it")
     return result
 
 
@@ -200,11 +248,13 @@ class _Entry:
             raise self.wrong(field, "must be a list of texts")
         return tuple(values)
 
-    def command(self, field: str, *, required: bool = True) -> tuple[str, ...]:
+    def command(
+        self, field: str, *, required: bool = True, placeholders: Sequence[str] = PLACEHOLDERS
+    ) -> tuple[str, ...]:
         words = self.words(field, required=required)
         for placeholder in (name for word in words for name in _PLACEHOLDER.findall(word)):
-            if placeholder not in PLACEHOLDERS:
-                known = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
+            if placeholder not in placeholders:
+                known = ", ".join(f"{{{name}}}" for name in placeholders)
                 raise self.wrong(field, f"unknown placeholder {{{placeholder}}}; there are {known}")
         return words
 

@@ -53,6 +53,13 @@ stands_for = "What is not installed."
 command = ["hak-none"]
 needs = ["hak-none"]
 
+[[scaling]]
+name = "loop/scaling"
+stands_for = "A loop."
+command = ["{workloads}/loop", "--threads={threads}", "{share}"]
+work = 1000
+work_full = 1000
+
 [[instructions]]
 name = "a loop of 24 B"
 command = ["{workloads}/loop"]
@@ -115,9 +122,13 @@ def test_a_run_writes_results_and_page(bench: Command, build: Path, tmp_path: Pa
     assert len(found.workloads[0].good("hakmem")) == 3
     assert [entry.name for entry in found.contention] == ["loop/24"]
     assert found.contention[0].counters["refills"] > 0
+    assert len({entry.threads for entry in found.scaling}) == len(found.scaling)
+    assert {1, 64} <= {entry.threads for entry in found.scaling}
+    assert all(entry.good("hakmem") for entry in found.scaling)
     (sampled,) = found.sampling
     assert len(sampled.good("off")) == len(sampled.good("on")) > 3
-    assert all(f"## {title}" in told for title in ("What threads wait for", "What sampling costs"))
+    for title in ("Scaling", "What threads wait for", "What sampling costs"):
+        assert f"## {title}" in told
     assert str(REPOSITORY) not in (output / "results.json").read_text()
     assert bench("page", output / "results.json").status == 0
     assert (output / "README.md").read_text() == told

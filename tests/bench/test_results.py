@@ -13,6 +13,7 @@ from bench.results import (
     InstructionCount,
     Missing,
     Results,
+    ScalingResult,
     WorkloadResult,
     load,
     save,
@@ -38,6 +39,9 @@ def full() -> Results:
     sampled = WorkloadResult("mix/small", "time", "It.", "x")
     sampled.runs = {"off": [run(1, 1e-8)], "on": [run(1, 2e-8, data_bytes=7)]}
     made.sampling.append(sampled)
+    scaled = ScalingResult("mix/scaling", "time", "It.", "x", threads=64, control=True)
+    scaled.runs = {"hakmem": [run(1, 1e-8)], "system": [failed(1, "was killed by SIGSEGV")]}
+    made.scaling.append(scaled)
     return made
 
 
@@ -54,6 +58,7 @@ def test_what_is_written_is_read(full: Results, tmp_path: Path) -> None:
     assert again.missing == full.missing
     assert again.contention == full.contention
     assert again.sampling == full.sampling
+    assert again.scaling == full.scaling
 
 
 def test_the_schema_is_named(full: Results, tmp_path: Path) -> None:
@@ -70,9 +75,10 @@ def test_a_file_from_before_a_section_was_measured_is_read(full: Results, tmp_pa
     file = tmp_path / "r.json"
     save(full, file)
     document = json.loads(file.read_text())
-    del document["contention"], document["sampling"]
+    del document["contention"], document["sampling"], document["scaling"]
     file.write_text(json.dumps(document))
-    assert not (load(file).contention or load(file).sampling)
+    old = load(file)
+    assert not (old.contention or old.sampling or old.scaling)
 
 
 def test_only_calm_rounds_count_if_there_are_enough() -> None:

@@ -16,6 +16,15 @@ stands_for = "Something."
 command = ["{workloads}/mix", "--threads", "{threads}"]
 """
 
+SCALING = """
+[[scaling]]
+name = "mix/scaling"
+stands_for = "Something."
+command = ["{workloads}/mix", "--threads", "{threads}", "--operations={share}"]
+work = 1000
+work_full = 5000
+"""
+
 Written = Callable[[str], Path]
 
 
@@ -67,6 +76,19 @@ def test_what_is_measured_besides(written: Written) -> None:
     assert both.sampling
 
 
+def test_numbers_of_threads(written: Written) -> None:
+    (plain,) = load(written(ENTRY + SCALING)).scaling
+    assert not plain.control
+    assert [plain.work_of_a_core(full=full) for full in (False, True)] == [1000, 5000]
+    assert plain.with_threads(64, 31) == ("{workloads}/mix", "--threads", "64", "--operations=31")
+    (control,) = load(written(ENTRY + SCALING + "control = true")).scaling
+    assert control.control
+
+
+def test_the_loops_of_the_repository_have_controls_and_loads() -> None:
+    assert {entry.control for entry in load().scaling} == {False, True}
+
+
 def test_every_loop_of_several_threads_counts_what_they_wait_for() -> None:
     for workload in load().workloads:
         several = {"{threads}", "--pairs"}.intersection(workload.command)
@@ -107,6 +129,16 @@ def test_every_loop_of_several_threads_counts_what_they_wait_for() -> None:
             ENTRY + '[[instructions]]\nname = "pair"\ncommand = ["x"]\noperations = [9, 1]',
             "instructions 'pair': field 'operations': must be two whole numbers",
         ),
+        (ENTRY + SCALING + SCALING, "scaling 'mix/scaling': field 'name': used 2 times"),
+        (ENTRY + SCALING.replace("work =", "# work ="), "scaling 'mix/scaling': field 'work': missing"),
+        (
+            ENTRY + SCALING.replace("{share}", "9"),
+            "scaling 'mix/scaling': field 'command': {share} is not in it",
+        ),
+        (
+            ENTRY.replace("{threads}", "{share}"),
+            "workload 'mix/small': field 'command': unknown placeholder {share}",
+        ),
     ],
 )
 def test_mistakes_are_named(written: Written, text: str, problem: str) -> None:
@@ -123,8 +155,10 @@ def test_a_missing_suite_is_named(tmp_path: Path) -> None:
 
 
 def test_only(written: Written) -> None:
-    suite = load(written(ENTRY + ENTRY.replace("mix/small", "pairs/64")))
+    suite = load(written(ENTRY + ENTRY.replace("mix/small", "pairs/64") + SCALING))
     assert [workload.name for workload in suite.only(["mix*"]).workloads] == ["mix/small"]
+    assert [entry.name for entry in suite.only(["*/scaling"]).scaling] == ["mix/scaling"]
+    assert not suite.only(["pairs*"]).scaling
     assert suite.only([]) == suite
     with pytest.raises(HakmemError, match=r"no workload matches 'larson' .*there are mix, pairs"):
         suite.only(["mix*", "larson"])
