@@ -2,6 +2,7 @@
 #include "api/names.h"
 #include "arena/arena.h"
 #include "heap/allocate.h"
+#include "heap/holes.h"
 #include "heap/sampling.h"
 #include "options/options.h"
 
@@ -76,6 +77,7 @@ size_t hak_tiny_magazine_flush_all(void) {
 }
 
 size_t hak_collect(void) {
+    size_t holes = 0;
     runtime_start();
     struct heap *self = thread_heap_now();
     if (self == &heap_of_no_thread) {
@@ -95,10 +97,11 @@ size_t hak_collect(void) {
     for (uint32_t id = 1; id < heap_id_limit(); id++) {
         parcels_return(self, heap_by_id(id));
         bin_sweep(self, heap_by_id(id));
+        holes += holes_purge(heap_by_id(id));
     }
     heap_leave(self);
     heap_trim_abandoned();
-    return arena_purge_all();
+    return arena_purge_all() + holes;
 }
 
 #ifdef HAKMEM_STANDARD_NAMES

@@ -338,6 +338,7 @@ void arena_figures(struct arena_figures *out) {
     out->purges = arena.purges;
     out->purged_bytes = arena.purged_bytes;
     out->decayed_bytes = arena.decayed_bytes;
+    out->hole_bytes = arena.hole_bytes;
     out->superslabs_opened = arena.superslabs_opened;
     out->superslabs_dense = arena.superslabs_dense;
     out->regions_created = arena.regions_created;

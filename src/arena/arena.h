@@ -64,6 +64,11 @@ static inline size_t arena_run_slabs(const struct slab *head) {
     return !arena_run_is_huge(head) ? head->run_slabs : round_up(span, SUPERSLAB_BYTES) >> SLAB_SHIFT;
 }
 
+/* Gives back pages within a run that is in use. False if the OS does not take them. */
+bool arena_purge_hole(uintptr_t start, size_t bytes);
+/* So many were given back. */
+void arena_note_holes(unsigned purges, size_t bytes);
+
 /* Purges everything that is free and resident. Returns the bytes. */
 size_t arena_purge_all(void);
 
@@ -75,7 +80,8 @@ static inline uintptr_t arena_address(const struct slab *slab) {
 
 struct arena_figures {
     uint64_t used_slabs, dirty_slabs;
-    uint64_t purges, purged_bytes, decayed_bytes, superslabs_opened, superslabs_dense, regions_created;
+    uint64_t purges, purged_bytes, decayed_bytes, hole_bytes, superslabs_opened, superslabs_dense,
+        regions_created;
     uint64_t retained_limit_bytes;
 };
 void arena_figures(struct arena_figures *out);

@@ -26,6 +26,7 @@ static _Atomic bool is_on; /* from decay_begun until thread is NO_THREAD again; 
 static uint64_t refused_until_ms;
 static uint64_t last_tick_ms, last_success_ms;
 static void (*run)(void);
+static void (*in_passing)(void);
 
 static void set_no_thread(void) {
     thread = NO_THREAD;
@@ -40,8 +41,9 @@ bool decay_is_on(void) {
     return atomic_load_explicit(&is_on, memory_order_seq_cst);
 }
 
-void decay_set_thread(void (*what)(void)) {
-    run = what;
+void decay_set_work(void (*thread_work)(void), void (*passing_work)(void)) {
+    run = thread_work;
+    in_passing = passing_work;
 }
 
 uint64_t decay_period_ms(void) {
@@ -144,10 +146,7 @@ void decay_request(void) {
     }
 }
 
-enum decay_work decay_due(void) {
-    if (LIKELY(arena.dirty_slabs <= START_SLABS && !arena.retention.scarce)) {
-        return DECAY_NOTHING;
-    }
+static enum decay_work due(void) {
     note_if_lost();
     if (thread != NO_THREAD) {
         return DECAY_NOTHING;
@@ -161,6 +160,20 @@ enum decay_work decay_due(void) {
     }
     last_tick_ms = now;
     return DECAY_TICK;
+}
+
+enum decay_work decay_due(void) {
+    bool much = arena.dirty_slabs > START_SLABS || arena.retention.scarce;
+    return UNLIKELY(much) ? due() : DECAY_NOTHING;
+}
+
+void decay_look(void) {
+    if (!decay_is_on()) {
+        lock_acquire(&arena.lock);
+        enum decay_work work = due();
+        lock_release(&arena.lock);
+        decay_do(work);
+    }
 }
 
 static void start(void) {
@@ -181,6 +194,7 @@ void decay_do(enum decay_work work) {
         lock_acquire(&arena.lock);
         tick(scarce);
         lock_release(&arena.lock);
+        in_passing();
     }
 }
 

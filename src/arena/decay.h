@@ -12,8 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What the thread does; it calls decay_tick after each decay_period_ms and ends when that says so. */
-void decay_set_thread(void (*run)(void));
+/* What the thread does; it calls decay_tick after each decay_period_ms and ends when that says so. And what a
+ * thread of the program does in passing, once in each period, where there is none: no lock is held. */
+void decay_set_work(void (*run)(void), void (*in_passing)(void));
 uint64_t decay_period_ms(void);
 /* Gives back what was free throughout the last period. False if the thread is to end, which it does not while
  * there is `more` to do for it elsewhere. */
@@ -33,6 +34,9 @@ enum decay_work { DECAY_NOTHING, DECAY_START, DECAY_TICK };
 /* Arena lock held. Whoever is told to do something does it. */
 enum decay_work decay_due(void);
 void decay_do(enum decay_work work);
+/* There may be something to give back that is not the arena's: as if there were much that is. No lock held.
+ */
+void decay_look(void);
 
 /* In a forked child: the thread is the parent's. Arena lock held. */
 void decay_lost_by_fork(void);

@@ -90,6 +90,12 @@ void dense_note_huge(struct region *r, size_t first, size_t count) {
     }
 }
 
+bool dense_is_huge(uintptr_t address) {
+    struct region *r = region_of(address);
+    uint64_t bit;
+    return (*word_of(r, (address - r->base) >> SUPERSLAB_SHIFT, &bit) & bit) != 0;
+}
+
 bool dense_note_purged(struct region *r, size_t superslab, bool whole) {
     uint64_t bit;
     uint64_t *word = word_of(r, superslab, &bit);

@@ -27,6 +27,9 @@ void dense_note_ahead(struct superslab *state, uint32_t ahead);
 /* The superslabs of a huge block, which is being given back, may lie on huge pages. Arena lock held. */
 void dense_note_huge(struct region *region, size_t first, size_t count);
 
+/* Whether the superslab of an address may lie on a huge page. Arena lock held. */
+bool dense_is_huge(uintptr_t address);
+
 /* Slabs that are about to be purged are out of circulation; `whole` says whether they are the whole
  * superslab. Returns whether they must be split off first, by dense_split. Arena lock held. */
 bool dense_note_purged(struct region *region, size_t superslab, bool whole);

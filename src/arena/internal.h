@@ -24,7 +24,7 @@ struct arena {
     size_t filling_slabs;     /* that will be dirty when the fills under way are over */
     size_t dirty_low;         /* the fewest since the last decay_tick */
     struct retention retention;
-    uint64_t purges, purged_bytes, decayed_bytes;
+    uint64_t purges, purged_bytes, decayed_bytes, hole_bytes;
     uint64_t superslabs_opened, superslabs_dense; /* taken into use wholly free; as one huge page */
     uint64_t regions_created;
 };

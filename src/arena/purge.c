@@ -186,3 +186,21 @@ size_t arena_purge_all(void) {
     lock_release(&arena.lock);
     return purged << SLAB_SHIFT;
 }
+
+bool arena_purge_hole(uintptr_t start, size_t bytes) {
+    lock_acquire(&arena.lock);
+    bool split = dense_is_huge(start);
+    lock_release(&arena.lock);
+    if (split) {
+        dense_split(start, start + bytes);
+    }
+    return os_purge((void *)start, bytes);
+}
+
+void arena_note_holes(unsigned purges, size_t bytes) {
+    lock_acquire(&arena.lock);
+    arena.purges += purges;
+    arena.purged_bytes += bytes;
+    arena.hole_bytes += bytes;
+    lock_release(&arena.lock);
+}

@@ -21,6 +21,16 @@ enum slab_state {
     SLAB_INTERNAL, /* the allocator's own memory */
 };
 
+/* What is known of the free blocks in a slab's bitmap; anything but the first: it is worth a look. */
+enum slab_returned {
+    SLAB_NONE_RETURNED,
+    SLAB_RETURNED,      /* a block came back since anybody looked */
+    SLAB_SEEN_EVEN,     /* none came back since a look of holes.h with an even number */
+    SLAB_SEEN_ODD,      /* the same with an odd one */
+    SLAB_HOLES_LEFT,    /* and too few are free to be worth their pages */
+    SLAB_WITHOUT_HOLES, /* and the pages that hold nothing else were given back */
+};
+
 /* One cache line. The header of a run is that of its first slab; those of the others are not touched. */
 struct slab {
     _Atomic uint64_t summary[2]; /* bit w: word w of the bitmap may be non-zero; any thread */
@@ -38,7 +48,7 @@ struct slab {
     bool ahead : 1;            /* got pages before it was written to */
     bool watched : 1;          /* tells, when it is freed, whether the program filled it */
     bool sampled : 1;          /* a large or huge block that the profile knows; its owner writes */
-    _Atomic bool returned;     /* a block came back: the bitmap is worth a look; relaxed: for statistics */
+    _Atomic uint8_t returned;  /* enum slab_returned; relaxed: a hint */
     struct slab *next;         /* in the inbox or in the owner's list */
     struct slab *previous;     /* in the owner's list */
     _Atomic size_t span_bytes; /* usable bytes of a large or huge block; of other runs, those perhaps used */

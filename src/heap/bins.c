@@ -67,7 +67,7 @@ static struct slab *list_choose(struct heap *heap, unsigned size_class) {
     return best;
 }
 
-static void drain_inbox(struct heap *heap) {
+void bin_drain_inbox(struct heap *heap) {
     /* acquire pairs with the release in bin_queue: the pusher's write to slab->next; seq_cst for
      * bin_release_if_free */
     struct slab *slab = atomic_exchange_explicit(&heap->inbox, NULL, memory_order_seq_cst);
@@ -76,6 +76,10 @@ static void drain_inbox(struct heap *heap) {
         list_add(heap, slab);
         slab = next;
     }
+}
+
+struct slab *bin_first_partial(struct heap *heap, unsigned size_class) {
+    return list_first(heap, size_class);
 }
 
 /* ---- Releasing -------------------------------------------------------------------------------- */
@@ -131,7 +135,7 @@ void bin_release_if_free(struct heap *self, struct slab *slab) {
         /* seq_cst: after slab_put's count of full words, as bin_queue reads that count after it has set
          * the state and pushed; one of the two sees the other */
         if (atomic_load_explicit(&slab->state, memory_order_seq_cst) == SLAB_QUEUED) {
-            drain_inbox(owner);
+            bin_drain_inbox(owner);
         }
         bool unlinked = unlink_if_free(owner, slab);
         lock_release(&owner->lock);
@@ -145,7 +149,7 @@ void bin_release_if_free(struct heap *self, struct slab *slab) {
 void bin_sweep(struct heap *self, struct heap *heap) {
     struct slab *released = NULL;
     lock_acquire(&heap->lock);
-    drain_inbox(heap);
+    bin_drain_inbox(heap);
     for (unsigned c = 0; c < SIZE_CLASSES; c++) {
         struct slab *next;
         for (struct slab *slab = list_first(heap, c); slab != NULL; slab = next) {
@@ -225,6 +229,9 @@ void bin_queue(struct heap *self, struct slab *slab) {
                                                  memory_order_seq_cst)) {
         return;
     }
+    if (self != NULL) {
+        self->slabs_opened++;
+    }
     unsigned words = size_classes[slab->size_class].words;
     /* relaxed: a slab that is neither current nor in a list keeps its owner */
     struct heap *owner = heap_by_id(atomic_load_explicit(&slab->owner, memory_order_relaxed));
@@ -265,7 +272,7 @@ struct adoption {
 static bool adopt_from(struct heap *from, void *context) {
     const struct adoption *adoption = context;
     lock_acquire(&from->lock);
-    drain_inbox(from);
+    bin_drain_inbox(from);
     struct slab *slab = list_choose(from, adoption->size_class);
     if (slab != NULL) {
         list_remove(from, slab);
@@ -327,7 +334,7 @@ static bool partial_slab(struct heap *heap, unsigned size_class) {
     struct bin *bin = &heap->bins[size_class];
     bool returned = list_first(heap, size_class) == NULL; /* what there is comes from the inbox */
     lock_acquire(&heap->lock);
-    drain_inbox(heap);
+    bin_drain_inbox(heap);
     struct slab *slab = list_choose(heap, size_class);
     if (slab != NULL) {
         list_remove(heap, slab);

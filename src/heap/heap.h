@@ -86,6 +86,7 @@ struct heap {
     uint32_t tag;                            /* page_word(id, 0); 0 in the heap of no thread */
     uint32_t id;
     void **slots_free, **slots_end; /* room for magazine arrays behind the heap */
+    uint32_t slabs_opened;          /* slabs that its owner's frees have opened for others to be taken from */
     /* Not 0 while the owner is behind the fast path and may sleep holding on to the heap. relaxed, and in the
      * order of the owner's program: others read it only of a thread that sleeps */
     _Atomic uint32_t busy;
@@ -254,6 +255,10 @@ void bin_queue(struct heap *self, struct slab *slab);
 void bin_release_if_free(struct heap *self, struct slab *slab);
 /* In a forked child, for a heap that has lost its thread: makes sure that its current slab is one. */
 void bin_settle_after_fork(struct heap *heap, unsigned size_class);
+/* With the heap's lock: puts what is in the inbox into the lists; the first partly-used slab of a class, the
+ * others by `next`. */
+void bin_drain_inbox(struct heap *heap);
+struct slab *bin_first_partial(struct heap *heap, unsigned size_class);
 /* Releases what is wholly free in the heap's lists, its inbox included. */
 void bin_sweep(struct heap *self, struct heap *heap);
 

@@ -1,4 +1,5 @@
 #include "arena/arena.h"
+#include "arena/decay.h"
 #include "heap/event.h"
 #include "heap/heap.h"
 #include "os/report.h"
@@ -19,6 +20,9 @@
 
 /* Refills, or flushes, for each that is reported upwards. */
 #define EVENT_INTERVAL 16
+
+/* Slabs that have got free blocks, 4 MiB at least: whether they are used again is looked at. */
+#define OPENED_WORTH_A_LOOK 64
 
 static void event_at_intervals(const _Atomic uint64_t *counter) {
     if (atomic_load_explicit(counter, memory_order_relaxed) % EVENT_INTERVAL == 0) { /* its own */
@@ -171,6 +175,10 @@ static void make_room(struct heap *heap, unsigned size_class) {
 NOINLINE void heap_make_room(struct heap *heap, unsigned size_class) {
     heap_enter(heap);
     make_room(heap, size_class);
+    if (UNLIKELY(heap->slabs_opened >= OPENED_WORTH_A_LOOK)) {
+        heap->slabs_opened = 0;
+        decay_look(); /* they may stay as they are: see holes.h */
+    }
     event_at_intervals(&heap->counters.flushes);
     heap_leave(heap);
 }

@@ -4,6 +4,7 @@
 #include "arena/decay.h"
 #include "heap/event.h"
 #include "heap/foreign.h"
+#include "heap/holes.h"
 #include "heap/sampling.h"
 #include "options/options.h"
 #include "os/os.h"
@@ -49,6 +50,13 @@ static void register_fork_handlers(void);
 #define THREADS_WORTH_A_LOOK 8
 
 #define SLEEP_MOST_MS 250
+/* Holes purged in a period: by the background thread, and in a program without one by whoever frees. */
+#define HOLES_AT_ONCE 65536
+#define HOLES_IN_PASSING 128
+
+static void purge_in_passing(void) {
+    (void)holes_purge_idle(HOLES_IN_PASSING);
+}
 
 /* Sleeps for a period of the decay; false if the program's credentials have changed meanwhile. In short
  * sleeps, because the option may change, and privileges that the program has dropped must not live on here:
@@ -71,7 +79,8 @@ static void run_in_background(void) {
     heap_reclaim_restart();
     while (more && sleep_in_background(credentials)) {
         bool parcels = parcels_look_after();
-        more = decay_tick(heap_reclaim_idle() || parcels);
+        bool holes = holes_purge_idle(HOLES_AT_ONCE);
+        more = decay_tick(heap_reclaim_idle() || parcels || holes);
     }
     if (more) {
         decay_stop();
@@ -85,7 +94,7 @@ static COLD void start_slow(void) {
         options_init();
         size_class_init(option_number(OPTION_MAGAZINE_BYTES));
         arena_init();
-        decay_set_thread(run_in_background);
+        decay_set_work(run_in_background, purge_in_passing);
         if (option_bool(OPTION_PROF) || option_bool(OPTION_PROF_PEAK) || option_bool(OPTION_PROF_LEAKS)) {
             profile_start(0);
         }

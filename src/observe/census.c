@@ -113,7 +113,7 @@ static void measure_run(const struct step *step, const struct piece *piece, cons
     }
 }
 
-/* Without asking: what was ever handed out is there, and nothing else. */
+/* Without asking: what was ever handed out is there, but for what was given back, and nothing else. */
 static void estimate_run(const struct piece *piece, const struct size_class *c, size_t bump,
                          struct run_figures *out) {
     size_t blocks_end = (size_t)c->blocks * c->bytes;
@@ -123,6 +123,18 @@ static void estimate_run(const struct piece *piece, const struct size_class *c, 
     out->resident = used;
     out->tail = used > blocks_end ? used - blocks_end : 0;
     out->free_gone = blocks_end > used ? blocks_end - used : 0;
+    /* relaxed: a statistic */
+    bool no_holes = atomic_load_explicit(&piece->head->returned, memory_order_relaxed) == SLAB_WITHOUT_HOLES;
+    size_t from = 0;
+    for (size_t end = 0; no_holes && slab_next_hole(piece->head, &from, &end);) {
+        if (from < used) {
+            size_t gone = min_size(end, used) - from;
+            size_t tail = end > blocks_end && used > blocks_end ? min_size(end, used) - blocks_end : 0;
+            out->resident -= gone;
+            out->tail -= min_size(tail, out->tail);
+            out->free_gone += gone - tail;
+        }
+    }
 }
 
 static void count_blocks(const struct step *step, const struct piece *piece) {

@@ -47,6 +47,7 @@ static const struct {
     [COUNTER_PURGES] = {"purges", 0},
     [COUNTER_PURGED_BYTES] = {"purged_bytes", 0},
     [COUNTER_DECAYED_BYTES] = {"decayed_bytes", 0},
+    [COUNTER_HOLE_BYTES] = {"hole_bytes", 0},
     [COUNTER_FOREIGN_FREES] = {"foreign_frees", 0},
     [COUNTER_SYSTEM_CALLS] = {"system_calls", 0},
     [COUNTER_ARENA_LOCK_WAITS] = {"arena_lock_waits", 0},
@@ -110,6 +111,7 @@ static void read_all(struct counter_values *out) {
     out->counters[COUNTER_PURGES] = arena.purges;
     out->counters[COUNTER_PURGED_BYTES] = arena.purged_bytes;
     out->counters[COUNTER_DECAYED_BYTES] = arena.decayed_bytes;
+    out->counters[COUNTER_HOLE_BYTES] = arena.hole_bytes;
     out->counters[COUNTER_FOREIGN_FREES] = report_fallback_count(FALLBACK_FOREIGN_FREE);
     out->counters[COUNTER_SYSTEM_CALLS] = os_call_count();
     out->counters[COUNTER_ARENA_LOCK_WAITS] = lock_waits_apart();

@@ -1,5 +1,7 @@
 #include "slab/slab.h"
 
+#include "os/os.h"
+
 void slab_init(struct slab *slab, unsigned size_class, uint32_t owner, _Atomic uint64_t *words) {
     slab->words = words;
     slab->size_class = (uint8_t)size_class;
@@ -10,7 +12,7 @@ void slab_init(struct slab *slab, unsigned size_class, uint32_t owner, _Atomic u
     atomic_store_explicit(&slab->summary[1], 0, memory_order_relaxed);
     atomic_store_explicit(&slab->bump, 0, memory_order_relaxed);
     atomic_store_explicit(&slab->full_words, 0, memory_order_relaxed);
-    atomic_store_explicit(&slab->returned, false, memory_order_relaxed);
+    atomic_store_explicit(&slab->returned, SLAB_NONE_RETURNED, memory_order_relaxed);
     /* release pairs with the acquire in bin_release_if_free: the state is SLAB_INTERNAL by now */
     atomic_store_explicit(&slab->owner, owner, memory_order_release);
     /* release pairs with the acquire in arena/walk.c */
@@ -89,6 +91,13 @@ size_t slab_take_returned(struct slab *slab, uintptr_t start, uint64_t pending[2
     return n;
 }
 
+/* Read first: the line is everybody's who frees. */
+static void note_returned(struct slab *slab) {
+    if (atomic_load_explicit(&slab->returned, memory_order_relaxed) != SLAB_RETURNED) {
+        atomic_store_explicit(&slab->returned, SLAB_RETURNED, memory_order_relaxed);
+    }
+}
+
 /* Owner: marks blocks free that it holds in no other form. */
 static void put_own(struct slab *slab, unsigned word, uint64_t mask) {
     uint64_t full = size_class_word_mask(&size_classes[slab->size_class], word);
@@ -96,7 +105,7 @@ static void put_own(struct slab *slab, unsigned word, uint64_t mask) {
      * its other blocks did to the slab is over when it is given back. Nothing of the owner's own is to be
      * released here: the summary below is. */
     uint64_t old = atomic_fetch_or_explicit(&slab->words[word], mask, memory_order_acquire);
-    atomic_store_explicit(&slab->returned, true, memory_order_relaxed);
+    note_returned(slab);
     if ((old | mask) == full) {
         atomic_fetch_add_explicit(&slab->full_words, 1, memory_order_release);
     }
@@ -133,8 +142,8 @@ unsigned slab_put(struct slab *slab, unsigned word, uint64_t mask, uint64_t *dou
     if (UNLIKELY(*double_free != 0)) {
         return SLAB_NOTHING;
     }
+    note_returned(slab);
     if (old == 0) {
-        atomic_store_explicit(&slab->returned, true, memory_order_relaxed);
         atomic_fetch_or_explicit(&slab->summary[word / 64], (uint64_t)1 << (word % 64), memory_order_seq_cst);
         events |= SLAB_HAS_FREE;
     }
@@ -155,11 +164,42 @@ size_t slab_count_free(const struct slab *slab) {
     /* relaxed: a statistic */
     uint32_t bump = atomic_load_explicit(&slab->bump, memory_order_relaxed);
     size_t free = c->blocks - bump;
-    if (!atomic_load_explicit(&slab->returned, memory_order_relaxed)) {
+    if (atomic_load_explicit(&slab->returned, memory_order_relaxed) == SLAB_NONE_RETURNED) {
         return free; /* the bitmap may not even be resident, and shall stay so */
     }
     for (unsigned word = 0; word < (bump + 63) / 64; word++) {
         free += bit_count(atomic_load_explicit(&slab->words[word], memory_order_relaxed));
     }
     return free;
+}
+
+/* First block from `from` on that is free, or not; `blocks` if there is none. */
+static size_t next_block(const struct slab *slab, size_t from, size_t blocks, bool free) {
+    while (from < blocks) {
+        /* acquire pairs with the release in slab_put: what the program wrote into the block comes before what
+         * is done with its pages */
+        uint64_t word = atomic_load_explicit(&slab->words[from / 64], memory_order_acquire);
+        uint64_t bits = (free ? word : ~word) & ~bits_below(from % 64);
+        if (bits != 0) {
+            return min_size(from / 64 * 64 + bit_lowest(bits), blocks);
+        }
+        from = (from / 64 + 1) * 64;
+    }
+    return blocks;
+}
+
+bool slab_next_hole(const struct slab *slab, size_t *from, size_t *end) {
+    const struct size_class *c = &size_classes[slab->size_class];
+    size_t block = (*end + c->bytes - 1) / c->bytes;
+    while (block < c->blocks) {
+        block = next_block(slab, block, c->blocks, true);
+        size_t past = next_block(slab, block, c->blocks, false);
+        *from = round_up(block * c->bytes, OS_PAGE_BYTES);
+        *end = past == c->blocks ? c->run_slabs * SLAB_BYTES : round_down(past * c->bytes, OS_PAGE_BYTES);
+        if (block < c->blocks && *from < *end) {
+            return true;
+        }
+        block = past;
+    }
+    return false;
 }

@@ -63,4 +63,9 @@ static inline unsigned slab_free_words(const struct slab *slab) {
 /* Free blocks in the bitmap plus those never handed out; exact while nobody takes or returns. */
 size_t slab_count_free(const struct slab *slab);
 
+/* The next pages of the run that hold nothing but free blocks, or what is behind the last block, as offsets
+ * into it; the first ones with *end = 0. False if there are no more. Of a slab in its heap's list, with the
+ * heap's lock, so that nobody takes from it. */
+bool slab_next_hole(const struct slab *slab, size_t *from, size_t *end);
+
 #endif

@@ -47,6 +47,7 @@ COUNTERS = {
     "purges": "Ranges given back to the operating system",
     "purged_bytes": "Bytes given back to the operating system",
     "decayed_bytes": "Bytes given back because they lay idle",
+    "hole_bytes": "Bytes given back of free blocks in slabs that are in use",
     "populated_bytes": "Bytes faulted in ahead of use",
     "page_faults_avoided": "Page faults saved by that",
     "heaps_reclaimed": "Heaps taken from threads that slept",

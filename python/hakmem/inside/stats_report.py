@@ -32,7 +32,7 @@ _STAGES = (
     ("remote frees", ("remote_freed_blocks", "remote_kept_blocks", "remote_flushes", "remote_parcels")),
     ("large, huge", ("large_allocs", "large_frees", "huge_allocs", "huge_frees", "huge_remaps")),
     ("slabs", tuple(name for name in COUNTERS if name.startswith("slabs_"))),
-    ("given back", ("purges", "purged_bytes", "decayed_bytes")),
+    ("given back", ("purges", "purged_bytes", "decayed_bytes", "hole_bytes")),
     ("faulted ahead", ("populated_bytes", "page_faults_avoided")),
     ("the kernel", ("system_calls", "superslabs_opened", "superslabs_dense", "regions_created")),
     ("lock waits", ("arena_lock_waits", "other_lock_waits")),

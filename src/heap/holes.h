@@ -1,0 +1,22 @@
+/* Holes: pages of slabs in use that hold nothing but free blocks.
+ *
+ * A slab goes back to the arena when its last block is free, which may be never: one block in a hundred that
+ * stays pins them all. The other pages of a slab that is a quarter free go back by themselves, when no block
+ * came back to it for a whole period, and all holes when everything is to be given back. Their blocks are
+ * handed out as before; the pages are then new.
+ *
+ * Promises that a page is given back only while nobody can take a block in it: the heap's lock is held, for a
+ * few hundred system calls at a time. Callers hold no lock. Relies on bins, slabs and the arena.
+ */
+#ifndef HAKMEM_HEAP_HOLES_H
+#define HAKMEM_HEAP_HOLES_H
+
+#include "heap/heap.h"
+
+/* Those of all heaps, where nothing has changed since the call before; at most `calls` system calls. For one
+ * caller at a time. Returns whether there may be more the next time. */
+bool holes_purge_idle(unsigned calls);
+/* All that a heap has. Any thread. Returns the bytes. */
+size_t holes_purge(struct heap *heap);
+
+#endif

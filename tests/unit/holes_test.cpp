@@ -1,0 +1,192 @@
+// Pages that hold nothing but free blocks go back, though their slabs are in use.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "hakmem.h"
+#include "support/random.h"
+#include "support/resident.h"
+#include "support/scale.h"
+#include "support/statistics.h"
+
+namespace {
+
+using hakmem_test::counter;
+using hakmem_test::kKiB;
+using hakmem_test::kMiB;
+using hakmem_test::PointerArray;
+using hakmem_test::Random;
+using hakmem_test::ResidentMeter;
+using hakmem_test::scaled;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr std::size_t kPage = 4 * kKiB;
+constexpr std::size_t kHeap = 64 * kMiB;
+
+int mark_of(std::size_t i) {
+    return static_cast<int>(i % 255 + 1);
+}
+
+bool is_whole(const void *block, std::size_t i, std::size_t size) {
+    const auto *bytes = static_cast<const unsigned char *>(block);
+    for (std::size_t at = 0; at < size; at++) {
+        if (bytes[at] != mark_of(i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+struct Shape {
+    std::size_t size;
+    std::size_t keep; // one block of so many stays
+};
+
+// The pages that the blocks which stay are on.
+std::size_t pages_needed(const Shape &shape) {
+    const std::size_t of_each = shape.size / kPage * kPage + 2 * kPage;
+    return kHeap / shape.size / shape.keep * of_each;
+}
+
+class Holes : public testing::TestWithParam<Shape> {
+  protected:
+    Holes() : blocks_(kHeap / GetParam().size) {
+    }
+    ~Holes() override {
+        for (void *block : blocks_) {
+            hak_free(block);
+        }
+        hak_collect();
+    }
+
+    void fill() {
+        for (std::size_t i = 0; i < blocks_.size(); i++) {
+            if (blocks_[i] == nullptr) {
+                blocks_[i] = hak_malloc(GetParam().size);
+                ASSERT_NE(blocks_[i], nullptr);
+                std::memset(blocks_[i], mark_of(i), GetParam().size);
+            }
+        }
+    }
+
+    void thin_out() {
+        for (std::size_t i = 0; i < blocks_.size(); i++) {
+            if (i % GetParam().keep != 0) {
+                hak_free(blocks_[i]);
+                blocks_[i] = nullptr;
+            }
+        }
+    }
+
+    void expect_whole() {
+        for (std::size_t i = 0; i < blocks_.size(); i++) {
+            if (blocks_[i] != nullptr) {
+                ASSERT_TRUE(is_whole(blocks_[i], i, GetParam().size)) << "block " << i;
+            }
+        }
+    }
+
+    PointerArray blocks_;
+};
+
+TEST_P(Holes, CollectGivesBackAllPagesThatHoldNothing) {
+    hak_collect();
+    const ResidentMeter meter;
+    const std::uint64_t had = counter("hole_bytes");
+    fill();
+    thin_out();
+    hak_collect();
+    meter.expect_growth_within(pages_needed(GetParam()) + 3 * kMiB, "after all but a few blocks were freed");
+    EXPECT_GT(counter("hole_bytes") - had, kHeap / 4);
+    expect_whole();
+}
+
+TEST_P(Holes, AreFilledAgainByNewBlocks) {
+    fill();
+    for (int round = 0; round < 3; round++) {
+        thin_out();
+        hak_collect();
+        expect_whole();
+        const ResidentMeter meter;
+        fill();
+        expect_whole();
+        meter.expect_growth_within(kHeap + kHeap / 8, "by as many blocks as before");
+    }
+}
+
+TEST_P(Holes, GoBackWithoutACallWhenNothingHappensToThem) {
+    hak_option_set("decay_ms", "100");
+    hak_option_set("background_thread", "2");
+    hak_collect();
+    const ResidentMeter meter;
+    fill();
+    thin_out();
+    const auto bound = static_cast<std::ptrdiff_t>(pages_needed(GetParam()) + 5 * kMiB);
+    const auto deadline = steady_clock::now() + std::chrono::seconds(20);
+    while (meter.growth() > bound && steady_clock::now() < deadline) {
+        std::this_thread::sleep_for(milliseconds(20));
+    }
+    meter.expect_growth_within(static_cast<std::size_t>(bound), "without a call");
+    expect_whole();
+    hak_option_set("background_thread", "1");
+    hak_option_set("decay_ms", "500");
+}
+
+// Small blocks of which a page has many, and those that are pages or lie across them.
+INSTANTIATE_TEST_SUITE_P(Shapes, Holes,
+                         testing::Values(Shape{16, 2000}, Shape{200, 200}, Shape{1000, 50}, Shape{4096, 8},
+                                         Shape{5000, 16}, Shape{20000, 8}, Shape{40000, 4}),
+                         [](const auto &info) { return std::to_string(info.param.size) + "B"; });
+
+TEST(Holes, NothingIsLostWhileThreadsUseWhatOthersGiveBack) {
+    constexpr std::size_t kThreads = 4;
+    constexpr std::size_t kBlocks = 4000;
+    const std::size_t operations = scaled(200'000);
+    std::atomic<bool> over{false};
+    std::vector<std::thread> threads;
+    std::thread collector([&over] {
+        while (!over) {
+            hak_collect();
+        }
+    });
+    for (std::size_t t = 0; t < kThreads; t++) {
+        threads.emplace_back([t, operations] {
+            Random random(t + 1);
+            std::vector<void *> blocks(kBlocks);
+            std::vector<std::size_t> sizes(kBlocks);
+            for (std::size_t n = 0; n < operations; n++) {
+                const std::size_t i = random.below(kBlocks);
+                if (blocks[i] != nullptr && !is_whole(blocks[i], i, sizes[i])) {
+                    ADD_FAILURE() << "block " << i << " of " << sizes[i];
+                    break;
+                }
+                hak_free(blocks[i]);
+                // Mostly few blocks stay, so that there are holes, which then are filled.
+                const bool fills = n / 20'000 % 2 == 0;
+                blocks[i] = nullptr;
+                if (fills || random.one_in(8)) {
+                    sizes[i] = random.log_uniform(14);
+                    blocks[i] = hak_malloc(sizes[i]);
+                    std::memset(blocks[i], mark_of(i), sizes[i]);
+                }
+            }
+            for (void *block : blocks) {
+                hak_free(block);
+            }
+        });
+    }
+    for (std::thread &thread : threads) {
+        thread.join();
+    }
+    over = true;
+    collector.join();
+}
+
+} // namespace
