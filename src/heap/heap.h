@@ -93,8 +93,6 @@ struct heap {
     /* relaxed: the owner's alone; others read them for statistics */
     _Atomic uint32_t remote_count;
     _Atomic size_t remote_bytes;
-    struct bin bins[SIZE_CLASSES];
-    void *remote[REMOTE_BLOCKS];
     struct counters counters;
 
     struct owner {       /* of an active heap; under the registry's lock */
@@ -116,6 +114,10 @@ struct heap {
     /* One bit for each parcel: see parcel.c. */
     _Atomic uint32_t parcels_claimed, parcels_posted;
     uint64_t refills_seen; /* when parcels_look_after last looked: the background thread's */
+
+    /* On the same page so far is what every thread needs; bins and buffers take others as they are used. */
+    _Alignas(CACHE_LINE_BYTES) struct bin bins[SIZE_CLASSES];
+    void *remote[REMOTE_BLOCKS];
     struct parcel parcels[PARCELS];
 };
 

@@ -98,6 +98,7 @@ static struct heap *make(uint32_t id) {
     if (!taken.zero) {
         memset(heap, 0, sizeof *heap);
     }
+    heap->magazines[0].top = NULL; /* written to before it is read, or the page takes two faults */
     heap->id = id;
     heap->tag = page_word(id, 0);
     heap->slots_free = first_slot(heap);
