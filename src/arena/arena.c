@@ -30,11 +30,11 @@ static uint32_t fitting(uint32_t mask, unsigned slabs, unsigned alignment_slabs)
     return run_starts(mask, slabs) & aligned_places(alignment_slabs);
 }
 
-/* First superslab in the bitmap, from `from` on, or -1. */
-static long next_in(const struct region *r, const uint64_t *bitmap, size_t from) {
+/* First superslab in either bitmap, from `from` on, or -1. */
+static long next_in(const struct region *r, const uint64_t *bitmap, const uint64_t *other, size_t from) {
     size_t words = (r->superslabs + 63) / 64;
     for (size_t w = from / 64; w < words; w++) {
-        uint64_t bits = bitmap[w];
+        uint64_t bits = bitmap[w] | other[w];
         if (w == from / 64) {
             bits &= ~bits_below((unsigned)(from % 64));
         }
@@ -59,13 +59,14 @@ struct wanted {
 };
 
 static struct superslab usable(const struct superslab *state, const struct wanted *wanted) {
-    uint32_t ahead = wanted->with_ahead ? 0 : state->ahead;
-    return (struct superslab){.free = state->free & ~ahead, .dirty = state->dirty & ~ahead};
+    uint32_t free = state->free & ~(wanted->with_ahead ? 0 : state->ahead);
+    return (struct superslab){.free = free, .dirty = state->dirty & free};
 }
 
 static bool search(struct region *r, const uint64_t *bitmap, const struct wanted *wanted, int candidates,
                    struct place *out) {
-    for (long s = next_in(r, bitmap, 0); s >= 0 && candidates != 0; s = next_in(r, bitmap, (size_t)s + 1)) {
+    for (long s = next_in(r, bitmap, bitmap, 0); s >= 0 && candidates != 0;
+         s = next_in(r, bitmap, bitmap, (size_t)s + 1)) {
         struct superslab state = usable(&r->states[s], wanted);
         uint32_t starts = fitting(state.free, wanted->slabs, wanted->alignment_slabs);
         if (starts != 0) {
@@ -128,8 +129,9 @@ static bool search_dirty(const struct wanted *wanted, bool whole, struct place *
         if (r->only_huge) {
             continue;
         }
-        for (long s = next_in(r, r->dirty, 0); s >= 0 && candidates != 0;
-             s = next_in(r, r->dirty, (size_t)s + 1), candidates--) {
+        const uint64_t *ahead = wanted->with_ahead ? r->ahead : r->dirty;
+        for (long s = next_in(r, r->dirty, ahead, 0); s >= 0 && candidates != 0;
+             s = next_in(r, r->dirty, ahead, (size_t)s + 1), candidates--) {
             struct superslab state = usable(&r->states[s], wanted);
             unsigned first = 0;
             if (whole && fitting(state.dirty, slabs, wanted->alignment_slabs) == 0) {
@@ -255,8 +257,9 @@ struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_stat
         atomic_store_explicit(&slab->span_bytes, slabs * SLAB_BYTES, memory_order_relaxed);
         atomic_store_explicit(&slab->state, state, memory_order_relaxed);
         taken->resident = opened && taken->zero && dense_fill(place.region, place.superslab, slabs, use);
-        if (taken->resident) {
-            arena_unlock_within_bound(); /* others may have given back much meanwhile */
+        if (taken->resident || UNLIKELY(arena.ahead_slabs > 0)) {
+            /* Others may have given back much meanwhile, and nobody may give back anything later. */
+            arena_unlock_within_bound();
             return slab;
         }
     }

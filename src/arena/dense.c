@@ -34,6 +34,7 @@ static bool is_worth_it(const struct superslab *state, unsigned slabs, enum aren
     size_t bound = retention_bound(&arena.retention, arena.used_slabs);
     size_t ahead = arena.ahead_slabs + arena.filling_slabs + rest;
     return use != ARENA_USE_UNKNOWN && option_bool(OPTION_HUGE_PAGES) && !arena.retention.scarce &&
+           state->dirty == 0 && /* of the rest, too: it leaves circulation and comes back as one */
            ahead <= arena.used_slabs / part_for(slabs, use) &&
            arena.dirty_slabs + arena.filling_slabs + rest <= retention_purge_target(bound);
 }

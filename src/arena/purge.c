@@ -105,7 +105,8 @@ size_t arena_purge_to(size_t target) {
         for (struct region *r = arena.newest; r != NULL && room && arena.dirty_slabs > target;
              r = r->previous) {
             for (size_t w = (r->committed + 63) / 64; w-- > 0 && room && arena.dirty_slabs > target;) {
-                for (uint64_t bits = r->dirty[w]; bits != 0 && room && arena.dirty_slabs > target;) {
+                for (uint64_t bits = r->dirty[w] | r->ahead[w];
+                     bits != 0 && room && arena.dirty_slabs > target;) {
                     unsigned highest = bit_highest(bits);
                     bits &= ~((uint64_t)1 << highest);
                     room = collect(r, w * 64 + highest, batch, &count);

@@ -36,7 +36,7 @@ static struct plan plan_region(size_t bytes) {
     size_t superslabs = bytes >> SUPERSLAB_SHIFT;
     plan.bitmap_words = (superslabs + 63) / 64;
     size_t states = superslabs * sizeof(struct superslab);
-    size_t bits = (AVAIL_LEVELS + 3) * sizeof(uint64_t) * plan.bitmap_words;
+    size_t bits = (AVAIL_LEVELS + 4) * sizeof(uint64_t) * plan.bitmap_words;
     size_t front = sizeof(struct region);
     size_t at = REGION_HEADERS_OFFSET;
     plan.headers = place(&at, slabs * sizeof(struct slab));
@@ -93,12 +93,14 @@ static void set_bit(uint64_t *bitmap, size_t index, bool on) {
 }
 
 void region_note(struct region *r, size_t superslab) {
-    uint32_t runs = r->states[superslab].free;
+    const struct superslab *state = &r->states[superslab];
+    uint32_t runs = state->free & ~state->ahead;
     for (unsigned level = 0; level < AVAIL_LEVELS; level++) {
         set_bit(r->avail[level], superslab, runs != 0);
         runs &= runs >> (1u << level) % 32; /* starts of runs twice as long */
     }
-    set_bit(r->dirty, superslab, r->states[superslab].dirty != 0);
+    set_bit(r->dirty, superslab, (state->dirty & ~state->ahead) != 0);
+    set_bit(r->ahead, superslab, state->ahead != 0);
 }
 
 /* Superslabs below `count` have become usable. */
@@ -129,8 +131,11 @@ struct region *region_make(size_t superslabs, bool only_huge) {
     size_t with_it = only_huge ? 0 : min_size(COMMIT_STEP_MIN * SUPERSLAB_BYTES, bytes - metadata);
     /* Whatever the system's setting: a slab of which a page is used shall not cost 2 MiB. */
     os_ask_for_huge_pages(base, bytes, false);
-    if ((uintptr_t)base + bytes > (uintptr_t)1 << ADDRESS_BITS || !os_commit(base, metadata + with_it) ||
-        !page_map_cover((uintptr_t)base, bytes)) {
+    if (with_it > 0 && !os_commit(base, metadata + with_it)) {
+        with_it = 0;
+    }
+    if ((uintptr_t)base + bytes > (uintptr_t)1 << ADDRESS_BITS ||
+        (with_it == 0 && !os_commit(base, metadata)) || !page_map_cover((uintptr_t)base, bytes)) {
         os_release(base, bytes);
         return NULL;
     }
@@ -148,8 +153,9 @@ struct region *region_make(size_t superslabs, bool only_huge) {
         r->avail[level] = bits;
     }
     r->dirty = bits;
-    r->huge = bits + plan.bitmap_words;
-    r->bitmaps_touched = bits + 2 * plan.bitmap_words;
+    r->ahead = bits + plan.bitmap_words;
+    r->huge = bits + 2 * plan.bitmap_words;
+    r->bitmaps_touched = bits + 3 * plan.bitmap_words;
     r->head_back = start + plan.head_back.offset;
     r->page_words = (_Atomic uint32_t *)(void *)(start + plan.page_words.offset);
     r->small_bitmaps = start + plan.small_bitmaps.offset;

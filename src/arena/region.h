@@ -19,7 +19,7 @@ struct superslab {
     uint32_t ahead; /* those of the dirty ones that are so only because of dense_fill */
 };
 
-/* avail[k] names the superslabs that have 2^k free slabs in a row. */
+/* avail[k] names the superslabs that have 2^k free slabs in a row, without those that are ahead. */
 #define AVAIL_LEVELS 6
 
 struct region {
@@ -31,7 +31,8 @@ struct region {
     bool only_huge;                 /* made for one huge block: no slab was ever in it */
     struct superslab *states;       /* one for each superslab */
     uint64_t *avail[AVAIL_LEVELS];  /* bitmaps over superslabs */
-    uint64_t *dirty;                /* bitmap: superslabs with a dirty slab */
+    uint64_t *dirty;                /* bitmap: superslabs with a dirty slab that is not ahead */
+    uint64_t *ahead;                /* bitmap: those with one that is */
     uint64_t *huge;                 /* bitmap: superslabs that came as one huge page; see dense.h */
     uint64_t *bitmaps_touched;      /* bitmap: superslabs whose block bitmaps may be resident */
     uint8_t *head_back;             /* for each slab of a run, how far back the first is; 0 if not in use */

@@ -25,9 +25,8 @@ enum slab_state {
 enum slab_returned {
     SLAB_NONE_RETURNED,
     SLAB_RETURNED,      /* a block came back since anybody looked */
-    SLAB_SEEN_EVEN,     /* none came back since a look of holes.h with an even number */
-    SLAB_SEEN_ODD,      /* the same with an odd one */
-    SLAB_HOLES_LEFT,    /* and too few are free to be worth their pages */
+    SLAB_SEEN,          /* none since holes.c looked */
+    SLAB_HOLES_LEFT,    /* and too few are free to be worth their pages, or the OS did not take them */
     SLAB_WITHOUT_HOLES, /* and the pages that hold nothing else were given back */
 };
 
@@ -44,14 +43,16 @@ struct slab {
     _Atomic uint16_t full_words; /* words in which every block is free; exact while parked */
     bool moved : 1;              /* a huge run whose pages came by os_move_pages */
     /* Of a large or huge block; see huge_pages.h */
-    bool huge_pages : 1;       /* asks the kernel for huge pages */
-    bool ahead : 1;            /* got pages before it was written to */
-    bool watched : 1;          /* tells, when it is freed, whether the program filled it */
-    bool sampled : 1;          /* a large or huge block that the profile knows; its owner writes */
-    _Atomic uint8_t returned;  /* enum slab_returned; relaxed: a hint */
-    struct slab *next;         /* in the inbox or in the owner's list */
-    struct slab *previous;     /* in the owner's list */
-    _Atomic size_t span_bytes; /* usable bytes of a large or huge block; of other runs, those perhaps used */
+    bool huge_pages : 1;      /* asks the kernel for huge pages */
+    bool ahead : 1;           /* got pages before it was written to */
+    bool watched : 1;         /* tells, when it is freed, whether the program filled it */
+    bool sampled : 1;         /* a large or huge block that the profile knows; its owner writes */
+    _Atomic uint8_t returned; /* enum slab_returned; relaxed: a hint */
+    struct slab *next;        /* in the inbox or in the owner's list */
+    struct slab *previous;    /* in the owner's list */
+    /* Usable bytes of a large or huge block. Of other runs, those perhaps used in the lower half, and in the
+     * upper half a mask of pages that were given back while the run is in a list: see slab.h */
+    _Atomic size_t span_bytes;
 };
 _Static_assert(sizeof(struct slab) == CACHE_LINE_BYTES, "a slab header is one cache line");
 

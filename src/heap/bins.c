@@ -1,6 +1,7 @@
 #include "arena/arena.h"
 #include "heap/event.h"
 #include "heap/heap.h"
+#include "heap/holes.h"
 #include "os/os.h"
 #include "os/report.h"
 
@@ -31,14 +32,19 @@ static void list_set_first(struct heap *heap, unsigned size_class, struct slab *
     atomic_store_explicit(&heap->bins[size_class].partial, slab, memory_order_relaxed);
 }
 
+static void count_partial(struct bin *bin, int change) {
+    uint32_t n = atomic_load_explicit(&bin->partial_count, memory_order_relaxed);
+    atomic_store_explicit(&bin->partial_count, n + (uint32_t)change, memory_order_relaxed);
+}
+
 static void list_add(struct heap *heap, struct slab *slab) {
+    struct bin *bin = &heap->bins[slab->size_class];
     struct slab *first = list_first(heap, slab->size_class);
     slab->previous = NULL;
     slab->next = first;
-    if (first != NULL) {
-        first->previous = slab;
-    }
+    *(first != NULL ? &first->previous : &bin->partial_last) = slab;
     list_set_first(heap, slab->size_class, slab);
+    count_partial(bin, 1);
     /* relaxed: under the lock; a thread outside only compares */
     atomic_store_explicit(&slab->state, SLAB_PARTIAL, memory_order_relaxed);
 }
@@ -49,10 +55,10 @@ static void list_remove(struct heap *heap, struct slab *slab) {
     } else {
         list_set_first(heap, slab->size_class, slab->next);
     }
-    if (slab->next != NULL) {
-        slab->next->previous = slab->previous;
-    }
+    struct bin *bin = &heap->bins[slab->size_class];
+    *(slab->next != NULL ? &slab->next->previous : &bin->partial_last) = slab->previous;
     slab->next = slab->previous = NULL;
+    count_partial(bin, -1);
 }
 
 /* Fullest first, among the first few, so that sparse slabs drain. */
@@ -78,8 +84,17 @@ void bin_drain_inbox(struct heap *heap) {
     }
 }
 
-struct slab *bin_first_partial(struct heap *heap, unsigned size_class) {
-    return list_first(heap, size_class);
+struct slab *bin_rotate_partial(struct heap *heap, unsigned size_class) {
+    struct bin *bin = &heap->bins[size_class];
+    struct slab *slab = list_first(heap, size_class);
+    if (slab != NULL && slab->next != NULL) {
+        list_remove(heap, slab);
+        slab->previous = bin->partial_last;
+        bin->partial_last->next = slab;
+        bin->partial_last = slab;
+        count_partial(bin, 1);
+    }
+    return slab;
 }
 
 /* ---- Releasing -------------------------------------------------------------------------------- */
@@ -99,8 +114,7 @@ static void give_back(struct heap *self, struct slab *slab) {
         count(&self->counters.slabs_released, 1);
     }
     /* relaxed: as above */
-    size_t used = slab->taken_clean ? atomic_load_explicit(&slab->span_bytes, memory_order_relaxed)
-                                    : c->run_slabs * SLAB_BYTES;
+    size_t used = slab->taken_clean ? slab_span(slab) : c->run_slabs * SLAB_BYTES;
     arena_give(slab, used, c->words * sizeof(uint64_t) > SMALL_BITMAP_BYTES);
 }
 
@@ -261,6 +275,9 @@ static void make_current(struct heap *heap, unsigned size_class, struct slab *sl
     heap->bins[size_class].current = slab;
     /* relaxed: it came out of a list under the lock */
     atomic_store_explicit(&slab->state, SLAB_CURRENT, memory_order_relaxed);
+    if (UNLIKELY(slab_purged(slab) != 0)) {
+        holes_note_taken();
+    }
     atomic_store_explicit(&slab->span_bytes, slab->run_slabs * SLAB_BYTES, memory_order_relaxed);
 }
 

@@ -32,8 +32,10 @@ struct bin {
     struct slab *current;
     struct slab *aside;           /* has blocks that were never used; set aside while others have used ones */
     struct slab *_Atomic partial; /* doubly linked; written under the heap's lock */
+    struct slab *partial_last;    /* likewise */
     uint64_t pending[2];          /* words of the current slab taken over from its summary */
     uint32_t fresh;               /* fresh slabs in a row: the program grows */
+    _Atomic uint32_t partial_count; /* in the list; relaxed: written under the lock, and a hint without it */
 };
 
 /* Batches of blocks are counted by size: 1, 2-3, 4-7 and so on; the last one has all larger ones, too. */
@@ -257,10 +259,14 @@ void bin_queue(struct heap *self, struct slab *slab);
 void bin_release_if_free(struct heap *self, struct slab *slab);
 /* In a forked child, for a heap that has lost its thread: makes sure that its current slab is one. */
 void bin_settle_after_fork(struct heap *heap, unsigned size_class);
-/* With the heap's lock: puts what is in the inbox into the lists; the first partly-used slab of a class, the
- * others by `next`. */
+/* With the heap's lock: puts what is in the inbox into the lists; puts the first partly-used slab of a class
+ * behind the others, and gives it, or NULL. */
 void bin_drain_inbox(struct heap *heap);
-struct slab *bin_first_partial(struct heap *heap, unsigned size_class);
+struct slab *bin_rotate_partial(struct heap *heap, unsigned size_class);
+/* So many there are. */
+static inline uint32_t bin_count_partial(const struct heap *heap, unsigned size_class) {
+    return atomic_load_explicit(&heap->bins[size_class].partial_count, memory_order_relaxed);
+}
 /* Releases what is wholly free in the heap's lists, its inbox included. */
 void bin_sweep(struct heap *self, struct heap *heap);
 

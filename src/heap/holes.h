@@ -13,9 +13,13 @@
 
 #include "heap/heap.h"
 
-/* Those of all heaps, where nothing has changed since the call before; at most `calls` system calls. For one
- * caller at a time. Returns whether there may be more the next time. */
-bool holes_purge_idle(unsigned calls);
+/* Those of all heaps, where nothing has changed since the call before, as far as `units` of work go: each of
+ * some 100 ns. Returns whether there may be more the next time. */
+bool holes_purge_idle(unsigned units);
+/* In a forked child: whoever was at it is the parent's. */
+void holes_turn_lost_by_fork(void);
+/* Blocks are being taken of a slab that had holes: if that is often, the next looks are further apart. */
+void holes_note_taken(void);
 /* All that a heap has. Any thread. Returns the bytes. */
 size_t holes_purge(struct heap *heap);
 

@@ -50,12 +50,13 @@ static void register_fork_handlers(void);
 #define THREADS_WORTH_A_LOOK 8
 
 #define SLEEP_MOST_MS 250
-/* Holes purged in a period: by the background thread, and in a program without one by whoever frees. */
-#define HOLES_AT_ONCE 65536
-#define HOLES_IN_PASSING 128
+/* Work on holes in a period: of the background thread some 20 ms, and in a program without one 0.1 ms of
+ * whoever frees. */
+#define HOLES_UNITS 200000
+#define HOLES_UNITS_IN_PASSING 1000
 
 static void purge_in_passing(void) {
-    (void)holes_purge_idle(HOLES_IN_PASSING);
+    (void)holes_purge_idle(HOLES_UNITS_IN_PASSING);
 }
 
 /* Sleeps for a period of the decay; false if the program's credentials have changed meanwhile. In short
@@ -79,7 +80,7 @@ static void run_in_background(void) {
     heap_reclaim_restart();
     while (more && sleep_in_background(credentials)) {
         bool parcels = parcels_look_after();
-        bool holes = holes_purge_idle(HOLES_AT_ONCE);
+        bool holes = holes_purge_idle(HOLES_UNITS);
         more = decay_tick(heap_reclaim_idle() || parcels || holes);
     }
     if (more) {
@@ -224,6 +225,7 @@ static void after_fork_in_parent(void) {
 
 static void after_fork_in_child(void) {
     after_fork(true);
+    holes_turn_lost_by_fork();
     if (heap_child_listener != NULL) {
         heap_child_listener();
     }

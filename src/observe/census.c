@@ -118,21 +118,21 @@ static void estimate_run(const struct piece *piece, const struct size_class *c, 
                          struct run_figures *out) {
     size_t blocks_end = (size_t)c->blocks * c->bytes;
     /* relaxed: a statistic; less than the run if less of it was ever used */
-    size_t span = atomic_load_explicit(&piece->head->span_bytes, memory_order_relaxed);
+    size_t span = slab_span(piece->head);
     size_t used = round_up(min_size(bump * c->bytes, span), OS_PAGE_BYTES);
     out->resident = used;
     out->tail = used > blocks_end ? used - blocks_end : 0;
     out->free_gone = blocks_end > used ? blocks_end - used : 0;
-    /* relaxed: a statistic */
-    bool no_holes = atomic_load_explicit(&piece->head->returned, memory_order_relaxed) == SLAB_WITHOUT_HOLES;
-    size_t from = 0;
-    for (size_t end = 0; no_holes && slab_next_hole(piece->head, &from, &end);) {
-        if (from < used) {
-            size_t gone = min_size(end, used) - from;
-            size_t tail = end > blocks_end && used > blocks_end ? min_size(end, used) - blocks_end : 0;
-            out->resident -= gone;
+    /* Where the run was in a list: blocks lie on none of these pages. */
+    size_t part = slab_pages_of_a_bit(piece->head) * OS_PAGE_BYTES;
+    for (uint32_t purged = slab_purged(piece->head); purged != 0; purged &= purged - 1) {
+        size_t from = bit_lowest(purged) * part;
+        size_t end = min_size(from + part, used);
+        if (from < end) {
+            size_t tail = end > blocks_end ? end - max_size(from, blocks_end) : 0;
+            out->resident -= end - from;
             out->tail -= min_size(tail, out->tail);
-            out->free_gone += gone - tail;
+            out->free_gone += end - from - tail;
         }
     }
 }

@@ -1,7 +1,5 @@
 #include "slab/slab.h"
 
-#include "os/os.h"
-
 void slab_init(struct slab *slab, unsigned size_class, uint32_t owner, _Atomic uint64_t *words) {
     slab->words = words;
     slab->size_class = (uint8_t)size_class;
@@ -188,11 +186,25 @@ static size_t next_block(const struct slab *slab, size_t from, size_t blocks, bo
     return blocks;
 }
 
+/* First block from `from` on that begins a run of `least` free ones and more, or `blocks`. Where a page has
+ * more blocks than a word, only those are looked at that fill one: the others are too many, and too seldom
+ * free. */
+static size_t next_run(const struct slab *slab, size_t from, size_t blocks, size_t least) {
+    while (least >= 64 && from / 64 < blocks / 64) {
+        /* relaxed: next_block below acquires */
+        if (atomic_load_explicit(&slab->words[from / 64], memory_order_relaxed) == UINT64_MAX) {
+            break;
+        }
+        from = (from / 64 + 1) * 64;
+    }
+    return next_block(slab, from, blocks, true);
+}
+
 bool slab_next_hole(const struct slab *slab, size_t *from, size_t *end) {
     const struct size_class *c = &size_classes[slab->size_class];
     size_t block = (*end + c->bytes - 1) / c->bytes;
     while (block < c->blocks) {
-        block = next_block(slab, block, c->blocks, true);
+        block = next_run(slab, block, c->blocks, OS_PAGE_BYTES / c->bytes);
         size_t past = next_block(slab, block, c->blocks, false);
         *from = round_up(block * c->bytes, OS_PAGE_BYTES);
         *end = past == c->blocks ? c->run_slabs * SLAB_BYTES : round_down(past * c->bytes, OS_PAGE_BYTES);

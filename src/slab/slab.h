@@ -11,6 +11,7 @@
 
 #include "arena/slab_header.h"
 #include "base/bits.h"
+#include "os/os.h"
 #include "slab/size_class.h"
 
 /* What returning blocks has led to. */
@@ -62,6 +63,30 @@ static inline unsigned slab_free_words(const struct slab *slab) {
 
 /* Free blocks in the bitmap plus those never handed out; exact while nobody takes or returns. */
 size_t slab_count_free(const struct slab *slab);
+
+/* Bytes of a run of blocks that were perhaps used. */
+static inline size_t slab_span(const struct slab *slab) {
+    return (uint32_t)atomic_load_explicit(&slab->span_bytes,
+                                          memory_order_relaxed); /* a statistic, or the owner's */
+}
+
+/* Pages given back of a run that is in its heap's list: bit k stands for its k-th part of SLAB_PURGED_BITS,
+ * in whole pages. The heap's lock protects it; relaxed: others read it as a statistic. Whoever takes the run
+ * from the list, to take blocks of it, writes the span anew, and so ends it. */
+#define SLAB_PURGED_BITS 32
+static inline uint32_t slab_purged(const struct slab *slab) {
+    return (uint32_t)(atomic_load_explicit(&slab->span_bytes, memory_order_relaxed) >> 32);
+}
+
+static inline void slab_set_purged(struct slab *slab, uint32_t purged) {
+    atomic_store_explicit(&slab->span_bytes, slab_span(slab) | (size_t)purged << 32, memory_order_relaxed);
+}
+
+/* Pages that a bit stands for. */
+static inline size_t slab_pages_of_a_bit(const struct slab *slab) {
+    size_t pages = slab->run_slabs * (SLAB_BYTES / OS_PAGE_BYTES);
+    return (pages + SLAB_PURGED_BITS - 1) / SLAB_PURGED_BITS;
+}
 
 /* The next pages of the run that hold nothing but free blocks, or what is behind the last block, as offsets
  * into it; the first ones with *end = 0. False if there are no more. Of a slab in its heap's list, with the

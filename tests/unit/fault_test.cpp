@@ -252,6 +252,18 @@ TEST_P(Fault, FromTheVeryFirstCallOn) {
     EXPECT_EXIT(first_use(), testing::ExitedWithCode(0), "");
 }
 
+// As under a limit that leaves room for little: what is asked for beyond the least must not be missed.
+TEST(FaultOnce, OfTheFirstCommitCostsNothing) {
+    const auto first_use = [] {
+        os_fault_set(OS_FAULT_COMMIT, 0, 1);
+        EXPECT_NE(hak_malloc(100), nullptr);
+        EXPECT_NE(hak_malloc(1000), nullptr);
+        std::_Exit(testing::Test::HasFailure() ? 1 : 0);
+    };
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(first_use(), testing::ExitedWithCode(0), "");
+}
+
 TEST_P(Fault, InNewThreadsLosesNothing) {
     for (long after = 0; after < 12; after++) {
         os_fault_set(kind_, after, kEveryCall);

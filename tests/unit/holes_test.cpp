@@ -1,5 +1,6 @@
 // Pages that hold nothing but free blocks go back, though their slabs are in use.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <atomic>
 #include <chrono>
@@ -144,6 +145,38 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Holes,
                          testing::Values(Shape{16, 2000}, Shape{200, 200}, Shape{1000, 50}, Shape{4096, 8},
                                          Shape{5000, 16}, Shape{20000, 8}, Shape{40000, 4}),
                          [](const auto &info) { return std::to_string(info.param.size) + "B"; });
+
+// What the OS does not take is left where it is, and all else goes.
+TEST(Holes, AFewLockedPagesKeepOnlyThemselves) {
+    constexpr std::size_t kSize = 1000;
+    hak_collect();
+    const ResidentMeter meter;
+    PointerArray blocks(kHeap / kSize);
+    for (std::size_t i = 0; i < blocks.size(); i++) {
+        blocks[i] = hak_malloc(kSize);
+        std::memset(blocks[i], mark_of(i), kSize);
+    }
+    std::vector<void *> locked;
+    for (std::size_t i = 5000; i < blocks.size(); i += 5000) {
+        locked.push_back(blocks[i]);
+        ASSERT_EQ(mlock(blocks[i], kSize), 0);
+    }
+    for (std::size_t i = 0; i < blocks.size(); i++) {
+        if (i % 100 != 0 || i % 5000 == 0) {
+            hak_free(blocks[i]);
+            blocks[i] = nullptr;
+        }
+    }
+    hak_collect();
+    meter.expect_growth_within(blocks.size() / 100 * 2 * kPage + 8 * kMiB, "with a few pages locked");
+    for (void *page : locked) {
+        munlock(page, kSize);
+    }
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+    hak_collect();
+}
 
 TEST(Holes, NothingIsLostWhileThreadsUseWhatOthersGiveBack) {
     constexpr std::size_t kThreads = 4;

@@ -201,6 +201,7 @@ TEST(RemoteFree, AChildOfForkHasWhatIsInParcels) {
     }
     const pid_t child = fork();
     if (child == 0) {
+        hak_option_set("background_thread", "0"); // ThreadSanitizer knows no threads that begin after a fork
         for (int round = 0; round < 5; round++) {
             for (Item &item : items) {
                 item = make_item(random, 9);
