@@ -108,8 +108,8 @@ struct heap {
         uint32_t wait, waited; /* looks left out, since the thread was awake at the last ones */
     } owner;
 
-    /* What other threads touch stands on lines of its own. */
-    _Alignas(CACHE_LINE_BYTES) struct slab *_Atomic inbox; /* slabs that have free blocks again */
+    /* What other threads touch stands on lines of its own, two of them: processors fetch lines in pairs. */
+    _Alignas(2 * CACHE_LINE_BYTES) struct slab *_Atomic inbox; /* slabs that have free blocks again */
     struct lock lock;            /* the lists of partly-used slabs, and who owns the slabs in them */
     _Atomic uint32_t state;      /* enum heap_state */
     struct heap *next_abandoned; /* under the registry's lock */
@@ -118,7 +118,7 @@ struct heap {
     uint64_t refills_seen; /* when parcels_look_after last looked: the background thread's */
 
     /* On the same page so far is what every thread needs; bins and buffers take others as they are used. */
-    _Alignas(CACHE_LINE_BYTES) struct bin bins[SIZE_CLASSES];
+    _Alignas(2 * CACHE_LINE_BYTES) struct bin bins[SIZE_CLASSES];
     void *remote[REMOTE_BLOCKS];
     struct parcel parcels[PARCELS];
 };
