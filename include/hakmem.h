@@ -79,8 +79,8 @@ HAK_EXPORT int hak_tiny_magazine_flush(int size_class);
 HAK_EXPORT size_t hak_tiny_magazine_flush_all(void);
 
 /* Gives back to the OS all that can be: flushes the calling thread's magazines, returns empty slabs
- * of any thread, and purges every page that is resident but free. Returns the bytes purged.
- * Magazines of other running threads are left alone. Cost: system calls in proportion to the
+ * of any thread, and purges every page that is resident but free, in slabs that are in use, too. Returns the
+ * bytes purged. Magazines of other running threads are left alone. Cost: system calls in proportion to the
  * number of free ranges. */
 HAK_EXPORT size_t hak_collect(void);
 
