@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "hakmem.h"
+#include "support/huge_pages.h"
 #include "support/random.h"
 #include "support/resident.h"
 #include "support/scale.h"
@@ -21,6 +22,7 @@
 
 namespace {
 
+using hakmem_test::kernel_has_huge_pages;
 using hakmem_test::kKiB;
 using hakmem_test::kMiB;
 using hakmem_test::PointerArray;
@@ -44,13 +46,6 @@ std::uint64_t huge_pages_split() {
         }
     }
     return 0;
-}
-
-bool kernel_has_huge_pages() {
-    std::ifstream setting("/sys/kernel/mm/transparent_hugepage/enabled");
-    std::string line;
-    std::getline(setting, line);
-    return line.find("[never]") == std::string::npos && !line.empty();
 }
 
 void fill(PointerArray &blocks, std::size_t size) {

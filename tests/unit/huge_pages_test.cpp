@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "hakmem.h"
+#include "support/huge_pages.h"
 #include "support/random.h"
 #include "support/resident.h"
 
 namespace {
 
+using hakmem_test::kernel_has_huge_pages;
 using hakmem_test::kKiB;
 using hakmem_test::kMiB;
 using hakmem_test::PointerArray;
@@ -142,13 +144,6 @@ TEST_P(HugePages, AreNotVouchedForByWhatWasOnlyRead) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, HugePages, testing::ValuesIn(kSizes),
                          [](const auto &info) { return std::to_string(info.param / kKiB) + "KiB"; });
-
-bool kernel_has_huge_pages() {
-    std::ifstream setting("/sys/kernel/mm/transparent_hugepage/enabled");
-    std::string line;
-    std::getline(setting, line);
-    return line.find("[never]") == std::string::npos && !line.empty();
-}
 
 TEST(HugePages, SaveFaultsWhereBlocksAreFilled) {
     constexpr std::size_t kSize = 16 * kMiB;
