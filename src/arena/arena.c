@@ -257,13 +257,13 @@ struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_stat
         atomic_store_explicit(&slab->span_bytes, slabs * SLAB_BYTES, memory_order_relaxed);
         atomic_store_explicit(&slab->state, state, memory_order_relaxed);
         taken->resident = opened && taken->zero && dense_fill(place.region, place.superslab, slabs, use);
-        if (taken->resident || UNLIKELY(arena.ahead_slabs > 0)) {
-            /* Others may have given back much meanwhile, and nobody may give back anything later. */
-            arena_unlock_within_bound();
-            return slab;
-        }
     }
-    lock_release(&arena.lock);
+    if (found && (taken->resident || UNLIKELY(arena.ahead_slabs > 0))) {
+        /* Others may have given back much meanwhile, and nobody may give back anything later. */
+        arena_unlock_within_bound();
+    } else {
+        lock_release(&arena.lock);
+    }
     return slab;
 }
 

@@ -17,6 +17,8 @@
 #define REFUSED_LEAST 8u
 #define REFUSED_MOST 1024u
 
+_Static_assert(SUPERSLAB_BYTES == OS_HUGE_PAGE_BYTES, "a superslab is one huge page");
+
 static uint32_t to_skip, skipped_last; /* under the arena's lock */
 
 static uint64_t *word_of(struct region *r, size_t superslab, uint64_t *bit) {

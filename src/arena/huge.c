@@ -2,7 +2,6 @@
 #include "arena/dense.h"
 #include "arena/huge_pages.h"
 #include "arena/internal.h"
-#include "arena/testimony.h"
 #include "os/os.h"
 #include "os/report.h"
 
@@ -111,7 +110,6 @@ struct slab *arena_take_huge(size_t bytes, size_t alignment, bool *zero) {
         with_slack > (size_t)1 << (ADDRESS_BITS - SUPERSLAB_SHIFT)) {
         return NULL;
     }
-    (void)testimony_expects_filled(bytes); /* looks, for huge_pages_taken */
     lock_acquire(&arena.lock);
     bool alone = with_slack > SHARED_REGION_SUPERSLABS;
     bool found = best_fit(superslabs, alignment, &run) ||

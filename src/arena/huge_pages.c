@@ -68,8 +68,7 @@ void huge_pages_given(struct slab *head, bool resident) {
         /* relaxed: the caller's own */
         size_t bytes = atomic_load_explicit(&head->span_bytes, memory_order_relaxed);
         testimony_of_freed(arena_address(head), bytes, head->ahead);
-    }
-    if (head->watched) {
+    } else if (head->watched) {
         testimony_forget(arena_address(head));
     }
     if (head->huge_pages) {

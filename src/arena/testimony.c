@@ -86,12 +86,8 @@ static void trust_more(struct kind *kind) {
     kind->credit = kind->trust;
 }
 
-bool testimony_expects_filled(size_t bytes) {
-    struct kind *kind = kind_of(bytes);
-    if (bytes < SLAB_BYTES) {
-        return false;
-    }
-    lock_acquire(&lock);
+/* Looks at the block that is to tell, if the last testimony is used up; lets go of the lock meanwhile. */
+static void look_if_due(struct kind *kind) {
     if (kind->credit == 0 && kind->start != 0) {
         uintptr_t start = kind->start;
         size_t seen_bytes = kind->bytes;
@@ -107,6 +103,15 @@ bool testimony_expects_filled(size_t bytes) {
             }
         }
     }
+}
+
+bool testimony_expects_filled(size_t bytes) {
+    struct kind *kind = kind_of(bytes);
+    if (bytes < SLAB_BYTES) {
+        return false;
+    }
+    lock_acquire(&lock);
+    look_if_due(kind);
     bool expected = kind->credit > 0;
     lock_release(&lock);
     return expected;
@@ -115,6 +120,7 @@ bool testimony_expects_filled(size_t bytes) {
 bool testimony_says_filled(uintptr_t start, size_t bytes, bool clean) {
     struct kind *kind = kind_of(bytes);
     lock_acquire(&lock);
+    look_if_due(kind);
     bool known = kind->credit > 0;
     if (known) {
         kind->credit--;
@@ -127,10 +133,16 @@ bool testimony_says_filled(uintptr_t start, size_t bytes, bool clean) {
     return known;
 }
 
-void testimony_of_freed(uintptr_t start, size_t bytes, bool ahead) {
-    if (bytes < SLAB_BYTES) {
-        return;
+/* A block that was resized is the witness of the kind that it was of. */
+static void forget(uintptr_t start) {
+    for (size_t i = 0; i < KINDS; i++) {
+        if (kinds[i].start == start) {
+            kinds[i].start = 0;
+        }
     }
+}
+
+void testimony_of_freed(uintptr_t start, size_t bytes, bool ahead) {
     bool filled = testimony_is_filled(start, bytes, ahead);
     struct kind *kind = kind_of(bytes);
     lock_acquire(&lock);
@@ -141,16 +153,13 @@ void testimony_of_freed(uintptr_t start, size_t bytes, bool ahead) {
         kind->trust = 0;
         kind->credit = 0;
     }
+    forget(start);
     lock_release(&lock);
 }
 
 void testimony_forget(uintptr_t start) {
     lock_acquire(&lock);
-    for (size_t i = 0; i < KINDS; i++) {
-        if (kinds[i].start == start) {
-            kinds[i].start = 0;
-        }
-    }
+    forget(start);
     lock_release(&lock);
 }
 

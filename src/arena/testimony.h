@@ -18,12 +18,12 @@
 /* Whether a block of `bytes` will be filled, as far as is known. Cost: a few system calls where an earlier
  * block is looked at, which is once for each of them. */
 bool testimony_expects_filled(size_t bytes);
-/* The same of a block (a slab at least) that was just taken, at `start`, and uses up a part of the testimony.
- * If it is clean, it is the next to tell. */
+/* The same, at the same cost, of a block (a slab at least) that was just taken, at `start`, and uses up a
+ * part of the testimony. If it is clean, it is the next to tell. */
 bool testimony_says_filled(uintptr_t start, size_t bytes, bool clean);
-/* The last that a clean block can tell. */
+/* The last that a clean block, a slab at least, can tell. */
 void testimony_of_freed(uintptr_t start, size_t bytes, bool ahead);
-/* It has moved, or was freed: it tells nothing any more, whatever size it had when it was taken. */
+/* Its pages were moved away: it tells nothing any more, whatever size it had when it was taken. */
 void testimony_forget(uintptr_t start);
 /* Whether a block is filled; `ahead` says that it got pages ahead of use. */
 bool testimony_is_filled(uintptr_t start, size_t bytes, bool ahead);

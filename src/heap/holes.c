@@ -43,27 +43,37 @@ static bool may_go_on(const struct pass *pass) {
     return pass->units > 0 && pass->refusals < REFUSALS_MOST;
 }
 
-/* Purges what of the pages first..end-1 was not before. */
-static size_t purge_pages(struct pass *pass, struct slab *slab, size_t first, size_t end, unsigned *calls) {
+/* What has been done to one slab. */
+struct purged {
+    unsigned calls;
+    size_t bytes;
+};
+
+/* Purges what of the pages first..end-1 was not before. False if the OS does not take it. */
+static bool purge_pages(struct pass *pass, struct slab *slab, size_t first, size_t end,
+                        struct purged *purged) {
     uintptr_t start = arena_address(slab);
     size_t of_a_bit = slab_pages_of_a_bit(slab);
     uint32_t mask = slab_purged(slab);
-    size_t bytes = 0;
-    while (first < end) {
+    bool taken = true;
+    while (first < end && taken) {
         size_t past = first; /* behind what is to be purged by the next call */
         while (past < end && ((mask >> past / of_a_bit & 1) == 0 || past % of_a_bit != 0)) {
             past = min_size((past / of_a_bit + 1) * of_a_bit, end);
         }
         if (past > first) {
-            (*calls)++;
-            if (!arena_purge_hole(start + first * OS_PAGE_BYTES, (past - first) * OS_PAGE_BYTES)) {
-                report_fallback(FALLBACK_PURGE_FAILED, (past - first) * OS_PAGE_BYTES);
+            size_t bytes = (past - first) * OS_PAGE_BYTES;
+            taken = arena_purge_hole(start + first * OS_PAGE_BYTES, bytes);
+            purged->calls++;
+            if (taken) {
+                pass->refusals = 0;
+                purged->bytes += bytes;
+            } else {
                 pass->refusals++;
-                break;
+                report_fallback(FALLBACK_PURGE_FAILED, bytes);
             }
-            pass->refusals = 0;
-            bytes += (past - first) * OS_PAGE_BYTES;
-            for (size_t bit = (first + of_a_bit - 1) / of_a_bit; (bit + 1) * of_a_bit <= past; bit++) {
+            for (size_t bit = (first + of_a_bit - 1) / of_a_bit; taken && (bit + 1) * of_a_bit <= past;
+                 bit++) {
                 mask |= (uint32_t)1 << bit;
             }
         }
@@ -73,27 +83,26 @@ static size_t purge_pages(struct pass *pass, struct slab *slab, size_t first, si
         first = past;
     }
     slab_set_purged(slab, mask);
-    return bytes;
+    return taken;
 }
 
 /* Returns whether all of its holes are gone. */
 static bool purge_slab(struct pass *pass, struct slab *slab) {
     size_t from = 0;
     size_t end = 0;
-    size_t bytes = 0;
-    unsigned calls = 0;
-    unsigned had = pass->refusals;
-    while (pass->refusals <= had && slab_next_hole(slab, &from, &end)) {
-        bytes += purge_pages(pass, slab, from / OS_PAGE_BYTES, end / OS_PAGE_BYTES, &calls);
-        had = pass->refusals < had ? pass->refusals : had;
+    struct purged purged = {0, 0};
+    bool taken = true;
+    while (taken && slab_next_hole(slab, &from, &end)) {
+        taken = purge_pages(pass, slab, from / OS_PAGE_BYTES, end / OS_PAGE_BYTES, &purged);
     }
-    if (calls > 0) {
-        arena_note_holes(calls, bytes);
+    if (purged.calls > 0) {
+        arena_note_holes(purged.calls, purged.bytes);
     }
-    charge(pass, size_classes[slab->size_class].words / WORDS_OF_A_UNIT + (size_t)calls * UNITS_OF_A_CALL);
-    pass->purged_slabs += bytes > 0;
-    pass->bytes += bytes;
-    return pass->refusals <= had;
+    charge(pass,
+           size_classes[slab->size_class].words / WORDS_OF_A_UNIT + (size_t)purged.calls * UNITS_OF_A_CALL);
+    pass->purged_slabs += purged.bytes > 0;
+    pass->bytes += purged.bytes;
+    return taken;
 }
 
 static bool is_sparse(const struct slab *slab) {

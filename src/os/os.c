@@ -97,20 +97,26 @@ void os_release(void *address, size_t bytes) {
     KEEPING_ERRNO(int, munmap(address, bytes));
 }
 
+/* Without memory behind it, at this place or not at all. */
+static char *reserve_at(char *place, size_t bytes) {
+    char *given = map(place, bytes, PROT_NONE, MAP_FIXED_NOREPLACE);
+    if (given == NULL || given == place) {
+        return given;
+    }
+    os_release(given, bytes); /* an old kernel took the address for a hint */
+    return NULL;
+}
+
 void *os_reserve(size_t bytes, size_t alignment) {
     if (fault_due(OS_FAULT_RESERVE)) {
         return NULL;
     }
     uintptr_t last = atomic_load_explicit(&reserved_last, memory_order_relaxed);
     if (alignment > OS_PAGE_BYTES && last > bytes) {
-        char *guess = (char *)round_down(last - bytes, alignment);
-        char *given = map(guess, bytes, PROT_NONE, MAP_FIXED_NOREPLACE);
-        if (given == guess) {
+        char *given = reserve_at((char *)round_down(last - bytes, alignment), bytes);
+        if (given != NULL) {
             atomic_store_explicit(&reserved_last, (uintptr_t)given, memory_order_relaxed);
             return given;
-        }
-        if (given != NULL) {
-            os_release(given, bytes); /* an old kernel took the address for a hint */
         }
     }
     char *p = map(NULL, bytes, PROT_NONE, 0);
@@ -121,12 +127,9 @@ void *os_reserve(size_t bytes, size_t alignment) {
      * rule; asking for it needs no slack, which matters under RLIMIT_AS. */
     char *below = (char *)round_down((uintptr_t)p, alignment);
     os_release(p, bytes);
-    p = map(below, bytes, PROT_NONE, MAP_FIXED_NOREPLACE);
-    if (p == below) {
-        return p;
-    }
+    p = reserve_at(below, bytes);
     if (p != NULL) {
-        os_release(p, bytes); /* as above */
+        return p;
     }
     char *wide = map(NULL, bytes + alignment, PROT_NONE, 0);
     if (wide == NULL) {
