@@ -69,18 +69,22 @@ static bool grow_if_busy(struct heap *heap, struct magazine *m, unsigned size_cl
 }
 
 /* Blocks from this size on are worth a look at larger classes: at the next one before the slabs are asked,
- * whose way is long, and at so many before a page is touched that never was. */
+ * whose way is long, and before a page is touched that never was at so many, and at the slabs of so many. */
 #define BORROWER_BYTES 2048
 #define LENDERS_BEFORE_SLABS 1
 #define LENDERS_BEFORE_NEW_PAGES 4
+#define SLAB_LENDERS_BEFORE_NEW_PAGES 2
+/* Brought from a slab of a larger class at once. */
+#define LENT_BLOCKS 4
+
+static unsigned first_lender(unsigned size_class) {
+    return size_class < SPACED_CLASSES ? size_class + 1 : size_class - EXACT_CLASSES;
+}
 
 /* A free block of a larger class: each class has its times of many blocks, and memory for all of them at once
  * is seldom needed. */
 static inline void *borrow(struct heap *heap, unsigned size_class, unsigned lenders) {
-    if (size_classes[size_class].bytes < BORROWER_BYTES) {
-        return NULL;
-    }
-    unsigned c = size_class < SPACED_CLASSES ? size_class + 1 : size_class - EXACT_CLASSES;
+    unsigned c = first_lender(size_class);
     for (unsigned end = (unsigned)min_size(c + lenders, SPACED_CLASSES); c < end; c++) {
         struct magazine *m = &heap->magazines[c];
         if (m->top != m->base) {
@@ -90,17 +94,38 @@ static inline void *borrow(struct heap *heap, unsigned size_class, unsigned lend
     return NULL;
 }
 
+static void count_refill(struct heap *heap, size_t blocks) {
+    count(&heap->counters.refills, 1);
+    count(&heap->counters.refilled_blocks, blocks);
+    count_batch(heap->counters.refill_batches, blocks);
+}
+
+static void *borrow_of_slabs(struct heap *heap, unsigned size_class, unsigned lenders) {
+    unsigned c = first_lender(size_class);
+    for (unsigned end = (unsigned)min_size(c + lenders, SPACED_CLASSES); c < end; c++) {
+        struct magazine *m = &heap->magazines[c];
+        if (m->base != m->end) {
+            size_t n = bin_take_used(heap, c, m->base, min_size(capacity_of(m), LENT_BLOCKS));
+            if (n > 0) {
+                count_refill(heap, n);
+                m->top = m->base + (n - 1);
+                return *m->top;
+            }
+        }
+    }
+    return NULL;
+}
+
+static void *borrow_instead_of_new(struct heap *heap, unsigned size_class) {
+    void *block = borrow(heap, size_class, LENDERS_BEFORE_NEW_PAGES);
+    return block != NULL ? block : borrow_of_slabs(heap, size_class, SLAB_LENDERS_BEFORE_NEW_PAGES);
+}
+
 static size_t refill_blocks(struct magazine *m) {
     size_t batch = m->flushed ? 0 : m->batch * 2u;
     m->batch = (uint16_t)min_size(max_size(batch, BATCH_BLOCKS_LEAST), BATCH_BLOCKS);
     m->flushed = false;
     return min_size((capacity_of(m) + 1) / 2, m->batch);
-}
-
-static void count_refill(struct heap *heap, size_t blocks) {
-    count(&heap->counters.refills, 1);
-    count(&heap->counters.refilled_blocks, blocks);
-    count_batch(heap->counters.refill_batches, blocks);
 }
 
 static void *refill(struct heap *heap, unsigned size_class, bool may_borrow) {
@@ -121,7 +146,7 @@ static void *refill(struct heap *heap, unsigned size_class, bool may_borrow) {
     }
     n = bin_take_used(heap, size_class, out, want);
     if (n == 0) {
-        void *borrowed = may_borrow ? borrow(heap, size_class, LENDERS_BEFORE_NEW_PAGES) : NULL;
+        void *borrowed = may_borrow ? borrow_instead_of_new(heap, size_class) : NULL;
         if (borrowed != NULL) {
             return borrowed;
         }
@@ -138,6 +163,7 @@ static void *refill(struct heap *heap, unsigned size_class, bool may_borrow) {
 }
 
 NOINLINE void *heap_refill(struct heap *heap, unsigned size_class, bool may_borrow) {
+    may_borrow = may_borrow && size_classes[size_class].bytes >= BORROWER_BYTES;
     void *borrowed = may_borrow ? borrow(heap, size_class, LENDERS_BEFORE_SLABS) : NULL;
     if (borrowed != NULL) {
         return borrowed;
