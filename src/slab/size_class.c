@@ -13,8 +13,8 @@ struct size_class_use size_class_uses[EXACT_CLASSES];
 #define RUN_WASTE_PART 256
 
 /* A spaced class is looked at each time it has got so many slabs, at most so often. */
-#define WINDOW_SLABS 16
-#define WINDOWS 4
+#define WINDOW_SLABS 8
+#define WINDOWS 8
 /* What an exact class must save of each block. */
 #define EXACT_SAVES_PART 128
 
@@ -45,10 +45,15 @@ struct size_class_use size_class_uses[EXACT_CLASSES];
     ((bytes) <= TINY_MAX_BYTES ? 1u                                                                          \
                                : RUN_OF_16(bytes, 1u, RUN_OF_16(bytes, 17u, (unsigned)SLABS_PER_SUPERSLAB)))
 
+/* Where a magazine would have fewer, half as many more, up to this. */
+#define MAGAZINE_BLOCKS_FEW 16
+
 #define MAGAZINE_BLOCKS(bytes, magazine_bytes)                                                               \
-    ((magazine_bytes) / (bytes) > MAGAZINE_BLOCKS_MAX   ? MAGAZINE_BLOCKS_MAX                                \
-     : (magazine_bytes) / (bytes) < MAGAZINE_BLOCKS_MIN ? MAGAZINE_BLOCKS_MIN                                \
-                                                        : (magazine_bytes) / (bytes))
+    ((magazine_bytes) / (bytes) > MAGAZINE_BLOCKS_MAX          ? MAGAZINE_BLOCKS_MAX                         \
+     : (magazine_bytes) / (bytes) >= MAGAZINE_BLOCKS_FEW       ? (magazine_bytes) / (bytes)                  \
+     : (magazine_bytes)*3 / 2 / (bytes) >= MAGAZINE_BLOCKS_FEW ? MAGAZINE_BLOCKS_FEW                         \
+     : (magazine_bytes)*3 / 2 / (bytes) >= MAGAZINE_BLOCKS_MIN ? (magazine_bytes)*3 / 2 / (bytes)            \
+                                                               : MAGAZINE_BLOCKS_MIN)
 
 #define CLASS_IN_RUN(bytes_, run_slabs_, magazine_bytes)                                                     \
     {                                                                                                        \
@@ -113,9 +118,11 @@ void size_class_grow(unsigned size_class) {
         return; /* so that of the threads that come here at once one goes on for each window */
     }
     uint32_t largest = atomic_exchange_explicit(&use->largest, 0, memory_order_relaxed);
+    /* Of sizes spread evenly, the largest is another one in each window, and not worth a class. */
+    bool again = largest == atomic_exchange_explicit(&use->largest_before, largest, memory_order_relaxed);
     size_t exact = round_up(largest, BLOCK_ALIGNMENT_BYTES);
     /* No lock, which a fork might leave taken: who comes first defines the class, for good. */
-    if (largest != 0 && s->bytes - exact >= s->bytes / EXACT_SAVES_PART &&
+    if (again && largest != 0 && s->bytes - exact >= s->bytes / EXACT_SAVES_PART &&
         !atomic_exchange_explicit(&use->defined, true, memory_order_relaxed)) {
         size_classes[size_class + EXACT_CLASSES] =
             (struct size_class)CLASS_IN_RUN(exact, choose_run(exact), s->magazine_blocks * (size_t)s->bytes);

@@ -59,6 +59,7 @@ static inline unsigned size_class_of(size_t size) { /* size <= MID_MAX_BYTES */
 struct size_class_use {
     _Atomic uint32_t
         largest; /* request of this window; relaxed: losing one costs a request the spaced class */
+    _Atomic uint32_t largest_before; /* of the window before; relaxed: likewise */
     /* The blocks of its exact class, or 0. release store in size_class_grow pairs with the acquire load in
      * size_class_for: whoever sees it sees the class. */
     _Atomic uint32_t exact_bytes;
