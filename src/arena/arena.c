@@ -279,6 +279,19 @@ size_t arena_used_bytes(void) {
     return atomic_load_explicit(&arena.used_seen, memory_order_relaxed) << SLAB_SHIFT;
 }
 
+void arena_note_slack(size_t bytes) {
+    atomic_store_explicit(&arena.slack_seen, bytes >> SLAB_SHIFT, memory_order_relaxed);
+}
+
+size_t arena_bound(void) {
+    size_t slack = atomic_load_explicit(&arena.slack_seen, memory_order_relaxed);
+    return retention_bound(&arena.retention, arena.used_slabs - min_size(slack, arena.used_slabs));
+}
+
+size_t arena_share_bytes(size_t used) {
+    return retention_share(used >> SLAB_SHIFT, arena_is_scarce()) << SLAB_SHIFT;
+}
+
 void arena_free_slabs(struct region *r, size_t first_slab, size_t slabs, size_t resident) {
     arena.used_slabs -= slabs;
     note_size();
@@ -345,7 +358,7 @@ void arena_figures(struct arena_figures *out) {
     out->superslabs_opened = arena.superslabs_opened;
     out->superslabs_dense = arena.superslabs_dense;
     out->regions_created = arena.regions_created;
-    out->retained_limit_bytes = retention_bound(&arena.retention, arena.used_slabs) << SLAB_SHIFT;
+    out->retained_limit_bytes = arena_bound() << SLAB_SHIFT;
     lock_release(&arena.lock);
 }
 

@@ -9,6 +9,7 @@
 #define HAKMEM_ARENA_ARENA_H
 
 #include "arena/region.h"
+#include "os/purge.h"
 
 /* Once, before any other call. */
 void arena_init(void);
@@ -35,6 +36,10 @@ struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_stat
 bool arena_is_large(void);
 /* In use just now, or a moment ago. */
 size_t arena_used_bytes(void);
+/* Of what is in use, about so much is free blocks in slabs: less of the rest may stay. */
+void arena_note_slack(size_t bytes);
+/* Free memory that may stay resident where so much is used, but for the grace (retention.h). */
+size_t arena_share_bytes(size_t used);
 /* Whether the container is near its limit: nothing is made resident that is not needed. */
 bool arena_is_scarce(void);
 /* Gives a run back, the first `used_bytes` of it perhaps resident; `bitmap_touched` says whether its big
@@ -64,10 +69,9 @@ static inline size_t arena_run_slabs(const struct slab *head) {
     return !arena_run_is_huge(head) ? head->run_slabs : round_up(span, SUPERSLAB_BYTES) >> SLAB_SHIFT;
 }
 
-/* Gives back pages within a run that is in use. False if the OS does not take them. */
-bool arena_purge_hole(uintptr_t start, size_t bytes);
-/* So many were given back. */
-void arena_note_holes(unsigned purges, size_t bytes);
+/* Gives back ranges of pages within runs that are in use; `done` says which of them the OS has taken. */
+#define ARENA_HOLES_MOST 64
+void arena_purge_holes(const struct iovec *holes, size_t count, bool *done);
 
 /* Purges everything that is free and resident. Returns the bytes. */
 size_t arena_purge_all(void);

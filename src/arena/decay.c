@@ -77,7 +77,7 @@ static bool tick(bool scarce) {
     bool taken = true;
     retention_tick(&arena.retention, idle);
     set_scarce(scarce);
-    size_t target = min_size(arena.dirty_slabs - idle, retention_bound(&arena.retention, arena.used_slabs));
+    size_t target = min_size(arena.dirty_slabs - idle, arena_bound());
     if (target < arena.dirty_slabs) {
         size_t purged = arena_purge_to(target);
         arena.decayed_bytes += purged << SLAB_SHIFT;

@@ -33,7 +33,7 @@ static size_t part_for(unsigned slabs, enum arena_use use) {
 
 static bool is_worth_it(const struct superslab *state, unsigned slabs, enum arena_use use) {
     size_t rest = bit_count(state->free);
-    size_t bound = retention_bound(&arena.retention, arena.used_slabs);
+    size_t bound = arena_bound();
     size_t ahead = arena.ahead_slabs + arena.filling_slabs + rest;
     return use != ARENA_USE_UNKNOWN && option_bool(OPTION_HUGE_PAGES) && !arena.retention.scarce &&
            state->dirty == 0 && /* of the rest, too: it leaves circulation and comes back as one */

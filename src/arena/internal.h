@@ -17,12 +17,13 @@ struct arena {
     uint32_t purge_waiters;
     struct region *oldest, *newest; /* the regions, doubly linked */
     size_t used_slabs;
-    _Atomic size_t used_seen; /* the same; relaxed: a hint for those without the lock */
-    _Atomic bool is_scarce;   /* retention.scarce, likewise */
-    size_t dirty_slabs;       /* free and perhaps resident */
-    size_t ahead_slabs;       /* those of them that are so only because of dense_fill */
-    size_t filling_slabs;     /* that will be dirty when the fills under way are over */
-    size_t dirty_low;         /* the fewest since the last decay_tick */
+    _Atomic size_t used_seen;  /* the same; relaxed: a hint for those without the lock */
+    _Atomic bool is_scarce;    /* retention.scarce, likewise */
+    _Atomic size_t slack_seen; /* in those, free blocks; relaxed: a guess of the heaps' */
+    size_t dirty_slabs;        /* free and perhaps resident */
+    size_t ahead_slabs;        /* those of them that are so only because of dense_fill */
+    size_t filling_slabs;      /* that will be dirty when the fills under way are over */
+    size_t dirty_low;          /* the fewest since the last decay_tick */
     struct retention retention;
     uint64_t purges, purged_bytes, decayed_bytes, hole_bytes;
     uint64_t superslabs_opened, superslabs_dense; /* taken into use wholly free; as one huge page */
@@ -44,6 +45,9 @@ void arena_wait_for_purge(void);
 
 /* Slabs have left the free ones, `dirty` of them perhaps resident and `clean` not. */
 void arena_note_taken(size_t dirty, size_t clean);
+
+/* Free slabs that may be resident: what retention_bound says of the memory that the program holds. */
+size_t arena_bound(void);
 
 /* Purges down to `target` dirty slabs, highest addresses first, letting go of the lock for the system calls.
  * Returns the slabs purged; gives up when the OS refuses. */

@@ -2,6 +2,7 @@
 #include "arena/decay.h"
 #include "arena/dense.h"
 #include "arena/internal.h"
+#include "options/options.h"
 #include "os/os.h"
 #include "os/report.h"
 
@@ -95,6 +96,36 @@ void arena_end_purging(void) {
     }
 }
 
+/* Where the thread and what is done in its place are told to stay away, no file is opened either. */
+static void purge_many(const struct iovec *ranges, size_t count, bool *done) {
+    os_purge_many(ranges, count, option_number(OPTION_BACKGROUND_THREAD) != 0, done);
+}
+
+/* Without the arena's lock; `done` says of which ranges the OS has taken all slabs. */
+static void purge_batch(const struct range *batch, size_t count, bool *done) {
+    struct iovec ranges[2 * BATCH_RANGES]; /* the bitmaps behind the slabs */
+    bool taken[2 * BATCH_RANGES];
+    size_t n = count;
+    for (size_t i = 0; i < count; i++) {
+        const struct range *range = &batch[i];
+        const struct region *r = range->region;
+        uintptr_t start = r->base + (range->first_slab << SLAB_SHIFT);
+        size_t bytes = range->slabs << SLAB_SHIFT;
+        if (range->split) {
+            dense_split(start, start + bytes);
+        }
+        ranges[i] = (struct iovec){(void *)start, bytes};
+        if (range->bitmaps > 0) {
+            size_t stride = SLABS_PER_SUPERSLAB * BITMAP_BYTES;
+            ranges[n++] = (struct iovec){r->bitmaps + range->first_bitmap * stride, range->bitmaps * stride};
+        }
+    }
+    purge_many(ranges, n, taken);
+    for (size_t i = 0; i < count; i++) {
+        done[i] = taken[i];
+    }
+}
+
 size_t arena_purge_to(size_t target) {
     size_t purged = 0;
     /* Not while somebody waits for an end of all purging, which must come: fork holds every other lock. */
@@ -119,20 +150,7 @@ size_t arena_purge_to(size_t target) {
         arena_begin_purging();
         lock_release(&arena.lock);
         bool done[BATCH_RANGES];
-        for (size_t i = 0; i < count; i++) {
-            const struct range *range = &batch[i];
-            struct region *r = range->region;
-            uintptr_t start = r->base + (range->first_slab << SLAB_SHIFT);
-            uintptr_t end = start + (range->slabs << SLAB_SHIFT);
-            if (range->split) {
-                dense_split(start, end);
-            }
-            done[i] = os_purge((void *)start, end - start);
-            if (range->bitmaps > 0) {
-                size_t stride = SLABS_PER_SUPERSLAB * BITMAP_BYTES;
-                os_purge(r->bitmaps + range->first_bitmap * stride, range->bitmaps * stride);
-            }
-        }
+        purge_batch(batch, count, done);
         lock_acquire(&arena.lock);
         arena_end_purging();
         bool all = true;
@@ -169,7 +187,7 @@ void arena_wait_for_purge(void) {
 }
 
 void arena_unlock_within_bound(void) {
-    size_t bound = retention_bound(&arena.retention, arena.used_slabs);
+    size_t bound = arena_bound();
     if (UNLIKELY(arena.dirty_slabs > bound)) {
         size_t purged = arena_purge_to(retention_purge_target(bound));
         retention_note_purged(&arena.retention, purged);
@@ -188,20 +206,26 @@ size_t arena_purge_all(void) {
     return purged << SLAB_SHIFT;
 }
 
-bool arena_purge_hole(uintptr_t start, size_t bytes) {
+void arena_purge_holes(const struct iovec *holes, size_t count, bool *done) {
+    bool split[ARENA_HOLES_MOST];
     lock_acquire(&arena.lock);
-    bool split = dense_is_huge(start);
-    lock_release(&arena.lock);
-    if (split) {
-        dense_split(start, start + bytes);
+    for (size_t i = 0; i < count; i++) {
+        split[i] = dense_is_huge((uintptr_t)holes[i].iov_base);
     }
-    return os_purge((void *)start, bytes);
-}
-
-void arena_note_holes(unsigned purges, size_t bytes) {
+    lock_release(&arena.lock);
+    for (size_t i = 0; i < count; i++) {
+        if (split[i]) {
+            uintptr_t start = (uintptr_t)holes[i].iov_base;
+            dense_split(start, start + holes[i].iov_len);
+        }
+    }
+    purge_many(holes, count, done);
     lock_acquire(&arena.lock);
-    arena.purges += purges;
-    arena.purged_bytes += bytes;
-    arena.hole_bytes += bytes;
+    for (size_t i = 0; i < count; i++) {
+        size_t bytes = done[i] ? holes[i].iov_len : 0;
+        arena.purges += done[i];
+        arena.purged_bytes += bytes;
+        arena.hole_bytes += bytes;
+    }
     lock_release(&arena.lock);
 }

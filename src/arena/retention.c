@@ -11,13 +11,14 @@
 #define PURGED_PART 16
 #define PURGED_LEAST 8
 
-size_t retention_bound(const struct retention *r, size_t used) {
+size_t retention_share(size_t used, bool scarce) {
     size_t least = option_number(OPTION_RETAIN_MIN) >> SLAB_SHIFT;
-    size_t share = used * option_number(OPTION_RETAIN_PERCENT) / 100;
-    if (UNLIKELY(r->scarce)) {
-        return max_size(least, share) / SCARCE_PART;
-    }
-    return max_size(least, share) + min_size(r->grace, used / 2);
+    size_t share = max_size(least, used * option_number(OPTION_RETAIN_PERCENT) / 100);
+    return UNLIKELY(scarce) ? share / SCARCE_PART : share;
+}
+
+size_t retention_bound(const struct retention *r, size_t used) {
+    return retention_share(used, r->scarce) + (r->scarce ? 0 : min_size(r->grace, used / 2));
 }
 
 size_t retention_purge_target(size_t bound) {

@@ -17,6 +17,8 @@ struct retention {
     bool scarce;   /* the process is near a limit of its container */
 };
 
+/* Free slabs that may be resident while `used` are in use, but for the grace. */
+size_t retention_share(size_t used, bool scarce);
 /* Free slabs that may be resident while `used` are in use. */
 size_t retention_bound(const struct retention *retention, size_t used);
 /* Where purging stops, below the bound, so that the next run given back does not purge again. */

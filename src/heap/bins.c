@@ -2,6 +2,7 @@
 #include "heap/event.h"
 #include "heap/heap.h"
 #include "heap/holes.h"
+#include "heap/slack.h"
 #include "os/os.h"
 #include "os/report.h"
 
@@ -113,7 +114,10 @@ static void give_back(struct heap *self, struct slab *slab) {
     if (self != NULL) {
         count(&self->counters.slabs_released, 1);
     }
-    /* relaxed: as above */
+    /* relaxed, both: as above */
+    uint32_t bump = atomic_load_explicit(&slab->bump, memory_order_relaxed);
+    slack_add(self, -(int64_t)(bump * c->bytes));
+    slack_note_purged(-(int64_t)slab_purged_bytes(slab));
     size_t used = slab->taken_clean ? slab_span(slab) : c->run_slabs * SLAB_BYTES;
     arena_give(slab, used, c->words * sizeof(uint64_t) > SMALL_BITMAP_BYTES);
 }
@@ -214,7 +218,7 @@ void bin_settle_after_fork(struct heap *heap, unsigned size_class) {
 }
 
 static void retire(struct heap *heap, struct slab *slab, uint64_t pending[2]) {
-    slab_settle(slab, pending);
+    slack_add(heap, (int64_t)slab_settle(slab, pending));
     lock_acquire(&heap->lock);
     list_add(heap, slab);
     lock_release(&heap->lock);
@@ -276,7 +280,8 @@ static void make_current(struct heap *heap, unsigned size_class, struct slab *sl
     /* relaxed: it came out of a list under the lock */
     atomic_store_explicit(&slab->state, SLAB_CURRENT, memory_order_relaxed);
     if (UNLIKELY(slab_purged(slab) != 0)) {
-        holes_note_taken();
+        holes_note_taken(slab_purged_bytes(slab));
+        slack_note_purged(-(int64_t)slab_purged_bytes(slab));
     }
     atomic_store_explicit(&slab->span_bytes, slab->run_slabs * SLAB_BYTES, memory_order_relaxed);
 }
@@ -378,6 +383,7 @@ size_t bin_take_used(struct heap *heap, unsigned size_class, void **out, size_t 
             size_t n = slab_take_returned(slab, arena_address(slab), bin->pending, out, want);
             if (n > 0) {
                 count(&heap->counters.refills_current, same);
+                slack_add(heap, -(int64_t)(n * size_classes[size_class].bytes));
                 return n;
             }
             if (!slab_has_fresh(slab)) {

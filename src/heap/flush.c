@@ -2,6 +2,7 @@
 #include "arena/decay.h"
 #include "base/text.h"
 #include "heap/heap.h"
+#include "heap/slack.h"
 #include "os/report.h"
 
 #include <string.h>
@@ -177,7 +178,9 @@ void heap_return_blocks(struct heap *heap, void *const *blocks, size_t n) {
     struct batch batch;
     batch.used = 0;
     forget_views(&batch);
+    size_t bytes = 0;
     for (size_t i = 0; i < n;) {
+        size_t begin = i;
         struct view *view = view_of(&batch, blocks[i]);
         size_t number = locate(INVALID_FREE, blocks[i], view);
         struct spot *spot = open_word(heap, &batch, view->slab, (unsigned)(number / 64));
@@ -191,10 +194,12 @@ void heap_return_blocks(struct heap *heap, void *const *blocks, size_t n) {
         spot->mask |= mask;
         i++;
         i += gather(view, spot, blocks + i, n - i);
+        bytes += (i - begin) * view->class->bytes;
     }
     for (; batch.used != 0; batch.used &= batch.used - 1) {
         put(heap, &batch, &batch.open[bit_lowest(batch.used)]);
     }
+    slack_note_returned(heap, bytes);
     heap_leave(heap);
 }
 

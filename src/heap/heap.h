@@ -89,6 +89,10 @@ struct heap {
     uint32_t id;
     void **slots_free, **slots_end; /* room for magazine arrays behind the heap */
     uint32_t slabs_opened;          /* slabs that its owner's frees have opened for others to be taken from */
+    size_t returned_bytes;          /* to slabs, since its owner last looked for holes */
+    /* What its owner has put into slabs and not taken from them: see slack.h. relaxed: the owner's, and read
+     * by others as a guess */
+    _Atomic int64_t slack_bytes;
     /* Not 0 while the owner is behind the fast path and may sleep holding on to the heap. relaxed, and in the
      * order of the owner's program: others read it only of a thread that sleeps */
     _Atomic uint32_t busy;

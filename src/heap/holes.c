@@ -1,11 +1,14 @@
 #include "heap/holes.h"
 
 #include "arena/arena.h"
+#include "heap/slack.h"
 #include "os/os.h"
 #include "os/report.h"
 
+#include <string.h>
+
 /* What a pass costs is counted in units of a look at a slab's header, which mostly is not in the cache. */
-#define UNITS_OF_A_CALL 16
+#define UNITS_OF_A_HOLE 8
 #define WORDS_OF_A_UNIT 4
 /* Before the heap's lock is let go for a moment. */
 #define UNITS_AT_ONCE 2048
@@ -17,21 +20,36 @@
 /* Where more than this part of what was purged is taken again soon, the next look is twice as far. */
 #define MISSED_PART 4
 #define PATIENCE_MOST 64u
+#define RELUCTANCE_MOST 4u
+/* So it is where less than this part of what was wanted was found. */
+#define WORTHLESS_PART 8
+
+enum pass_kind {
+    PASS_ALL,
+    PASS_SLACK, /* slabs with enough blocks that came back */
+    PASS_IDLE,  /* and none did since the last such pass */
+};
 
 struct pass {
-    bool idle_only;
+    enum pass_kind kind;
     unsigned units;       /* that are left */
     unsigned until_pause; /* of them, with the lock held */
     unsigned refusals;    /* in a row */
     bool waiting;         /* a slab is to be looked at again */
-    size_t purged_slabs;
-    size_t bytes;
+    size_t bytes;         /* purged */
+    /* Of slabs of the heap that is locked: to be purged at once. */
+    size_t holes;
+    struct iovec ranges[ARENA_HOLES_MOST];
+    struct part {
+        struct slab *slab;
+        uint32_t bits; /* of its mask of purged pages */
+    } of[ARENA_HOLES_MOST];
 };
 
-static _Atomic uint32_t taken_again; /* relaxed: a guess */
+static _Atomic uint64_t taken_again; /* bytes; relaxed: a guess */
 
-void holes_note_taken(void) {
-    atomic_fetch_add_explicit(&taken_again, 1, memory_order_relaxed);
+void holes_note_taken(size_t bytes) {
+    atomic_fetch_add_explicit(&taken_again, bytes, memory_order_relaxed);
 }
 
 static void charge(struct pass *pass, size_t units) {
@@ -43,69 +61,80 @@ static bool may_go_on(const struct pass *pass) {
     return pass->units > 0 && pass->refusals < REFUSALS_MOST;
 }
 
-/* What has been done to one slab. */
-struct purged {
-    unsigned calls;
-    size_t bytes;
-};
+/* Gives back what has been collected. The heap's lock has been held since it was. */
+static void purge_collected(struct pass *pass) {
+    bool done[ARENA_HOLES_MOST];
+    if (pass->holes == 0) {
+        return;
+    }
+    arena_purge_holes(pass->ranges, pass->holes, done);
+    for (size_t i = 0; i < pass->holes; i++) {
+        struct slab *slab = pass->of[i].slab;
+        if (done[i]) {
+            pass->refusals = 0;
+            pass->bytes += pass->ranges[i].iov_len;
+            size_t had = slab_purged_bytes(slab);
+            slab_set_purged(slab, slab_purged(slab) | pass->of[i].bits);
+            slack_note_purged((int64_t)(slab_purged_bytes(slab) - had));
+        } else {
+            pass->refusals++;
+            report_fallback(FALLBACK_PURGE_FAILED, pass->ranges[i].iov_len);
+            atomic_store_explicit(&slab->returned, SLAB_HOLES_LEFT, memory_order_relaxed);
+        }
+    }
+    pass->holes = 0;
+}
 
-/* Purges what of the pages first..end-1 was not before. False if the OS does not take it. */
-static bool purge_pages(struct pass *pass, struct slab *slab, size_t first, size_t end,
-                        struct purged *purged) {
+/* The bits of the mask that stand for pages first..past-1 alone. */
+static uint32_t bits_within(size_t first, size_t past, size_t of_a_bit) {
+    size_t from = (first + of_a_bit - 1) / of_a_bit;
+    size_t to = past / of_a_bit;
+    return from < to ? bits32_below((unsigned)to) & ~bits32_below((unsigned)from) : 0;
+}
+
+/* Collects what of the pages first..end-1 was not purged before. */
+static void collect(struct pass *pass, struct slab *slab, size_t first, size_t end) {
     uintptr_t start = arena_address(slab);
     size_t of_a_bit = slab_pages_of_a_bit(slab);
     uint32_t mask = slab_purged(slab);
-    bool taken = true;
-    while (first < end && taken) {
+    while (first < end) {
         size_t past = first; /* behind what is to be purged by the next call */
         while (past < end && ((mask >> past / of_a_bit & 1) == 0 || past % of_a_bit != 0)) {
             past = min_size((past / of_a_bit + 1) * of_a_bit, end);
         }
         if (past > first) {
-            size_t bytes = (past - first) * OS_PAGE_BYTES;
-            taken = arena_purge_hole(start + first * OS_PAGE_BYTES, bytes);
-            purged->calls++;
-            if (taken) {
-                pass->refusals = 0;
-                purged->bytes += bytes;
-            } else {
-                pass->refusals++;
-                report_fallback(FALLBACK_PURGE_FAILED, bytes);
+            if (pass->holes == ARENA_HOLES_MOST) {
+                purge_collected(pass);
             }
-            for (size_t bit = (first + of_a_bit - 1) / of_a_bit; taken && (bit + 1) * of_a_bit <= past;
-                 bit++) {
-                mask |= (uint32_t)1 << bit;
-            }
+            pass->of[pass->holes] = (struct part){slab, bits_within(first, past, of_a_bit)};
+            pass->ranges[pass->holes++] =
+                (struct iovec){(void *)(start + first * OS_PAGE_BYTES), (past - first) * OS_PAGE_BYTES};
+            charge(pass, UNITS_OF_A_HOLE);
         }
         for (size_t bit = past / of_a_bit; past < end && (mask >> bit & 1) != 0; bit++) {
             past = min_size((bit + 1) * of_a_bit, end);
         }
         first = past;
     }
-    slab_set_purged(slab, mask);
-    return taken;
 }
 
-/* Returns whether all of its holes are gone. */
-static bool purge_slab(struct pass *pass, struct slab *slab) {
+static void collect_holes(struct pass *pass, struct slab *slab) {
     size_t from = 0;
     size_t end = 0;
-    struct purged purged = {0, 0};
-    bool taken = true;
-    while (taken && slab_next_hole(slab, &from, &end)) {
-        taken = purge_pages(pass, slab, from / OS_PAGE_BYTES, end / OS_PAGE_BYTES, &purged);
+    charge(pass, size_classes[slab->size_class].words / WORDS_OF_A_UNIT);
+    while (slab_next_hole(slab, &from, &end)) {
+        collect(pass, slab, from / OS_PAGE_BYTES, end / OS_PAGE_BYTES);
     }
-    if (purged.calls > 0) {
-        arena_note_holes(purged.calls, purged.bytes);
-    }
-    charge(pass,
-           size_classes[slab->size_class].words / WORDS_OF_A_UNIT + (size_t)purged.calls * UNITS_OF_A_CALL);
-    pass->purged_slabs += purged.bytes > 0;
-    pass->bytes += purged.bytes;
-    return taken;
 }
 
+/* Blocks up to this size fill a whole word of the bitmap wherever they fill a page. */
+#define WORD_IN_A_PAGE_BYTES 32
+
 static bool is_sparse(const struct slab *slab) {
+    if (size_classes[slab->size_class].bytes <= WORD_IN_A_PAGE_BYTES &&
+        atomic_load_explicit(&slab->full_words, memory_order_relaxed) == 0) { /* a hint */
+        return false;
+    }
     return slab_count_free(slab) >= size_classes[slab->size_class].blocks / FREE_PART;
 }
 
@@ -116,74 +145,120 @@ static void look_at(struct pass *pass, struct slab *slab) {
     uint8_t now = SLAB_SEEN;
     charge(pass, 1);
     if (seen == SLAB_NONE_RETURNED || seen == SLAB_WITHOUT_HOLES ||
-        (pass->idle_only && seen == SLAB_HOLES_LEFT)) {
+        (pass->kind != PASS_ALL && seen == SLAB_HOLES_LEFT)) {
         return;
     }
-    if (pass->idle_only && seen == SLAB_RETURNED) {
+    if (pass->kind == PASS_IDLE && seen == SLAB_RETURNED) {
         pass->waiting = true;
-    } else if (pass->idle_only && !is_sparse(slab)) {
+    } else if (pass->kind != PASS_ALL && !is_sparse(slab)) {
         charge(pass, size_classes[slab->size_class].words / WORDS_OF_A_UNIT);
         now = SLAB_HOLES_LEFT;
     } else {
-        now = purge_slab(pass, slab) ? SLAB_WITHOUT_HOLES : SLAB_HOLES_LEFT;
+        now = SLAB_WITHOUT_HOLES;
     }
     atomic_store_explicit(&slab->returned, now, memory_order_relaxed);
+    if (now == SLAB_WITHOUT_HOLES) {
+        collect_holes(pass, slab);
+    }
 }
 
-/* Every slab of the list once, as far as the pass goes: those looked at go to its end. */
-static void look_at_list(struct pass *pass, struct heap *heap, unsigned size_class) {
+/* So many slabs of the list, as far as the pass goes: those looked at go to its end. Gives how many are left.
+ */
+static uint32_t look_at_list(struct pass *pass, struct heap *heap, unsigned size_class, uint32_t left) {
     lock_acquire(&heap->lock);
-    for (uint32_t left = bin_count_partial(heap, size_class); left > 0 && may_go_on(pass); left--) {
+    for (; left > 0 && may_go_on(pass); left--) {
         struct slab *slab = bin_rotate_partial(heap, size_class);
         if (slab == NULL) {
+            left = 0;
             break;
         }
         look_at(pass, slab);
         if (pass->until_pause == 0) {
             pass->until_pause = UNITS_AT_ONCE;
+            purge_collected(pass);
             lock_release(&heap->lock);
-            if (pass->idle_only) {
+            if (pass->kind == PASS_IDLE) {
                 os_sleep_ms(1); /* or whoever waits for the lock would hardly get it */
             }
             lock_acquire(&heap->lock);
         }
     }
+    purge_collected(pass);
+    lock_release(&heap->lock);
+    return left;
+}
+
+static void take_in_inbox(struct heap *heap) {
+    lock_acquire(&heap->lock);
+    bin_drain_inbox(heap);
     lock_release(&heap->lock);
 }
 
 static void look_at_heap(struct pass *pass, struct heap *heap) {
-    lock_acquire(&heap->lock);
-    bin_drain_inbox(heap);
-    lock_release(&heap->lock);
+    take_in_inbox(heap);
     for (unsigned c = 0; c < SIZE_CLASSES && may_go_on(pass); c++) {
-        if (bin_count_partial(heap, c) > 0) {
-            look_at_list(pass, heap, c);
+        uint32_t slabs = bin_count_partial(heap, c);
+        if (slabs > 0) {
+            look_at_list(pass, heap, c, slabs);
         }
     }
 }
 
 size_t holes_purge(struct heap *heap) {
-    struct pass pass = {.idle_only = false, .units = UINT32_MAX, .until_pause = UNITS_AT_ONCE};
+    struct pass pass = {.kind = PASS_ALL, .units = UINT32_MAX, .until_pause = UNITS_AT_ONCE};
     look_at_heap(&pass, heap);
     return pass.bytes;
 }
 
-static struct lock turn; /* one caller at a time; protects the statics of holes_purge_idle */
+static struct lock turn; /* one caller at a time; protects the statics below */
+static uint64_t refused_until_ms;
+
+bool holes_take_turn(void) {
+    return lock_try(&turn);
+}
+
+void holes_end_turn(void) {
+    lock_release(&turn);
+}
 
 void holes_turn_lost_by_fork(void) {
     lock_end_fork(&turn, true);
 }
 
+static void note_refusals(const struct pass *pass) {
+    if (pass->refusals >= REFUSALS_MOST) {
+        refused_until_ms = os_now_ms() + REFUSED_MS;
+    }
+}
+
+/* How much later than otherwise pages are given back. */
+struct regret {
+    unsigned now;        /* 1 at least */
+    uint64_t seen_taken; /* bytes of holes that had been taken again when last asked */
+};
+
+/* Doubled where much of what was purged was taken again since the last call. */
+static void judge(struct regret *regret, size_t purged_bytes, unsigned most) {
+    uint64_t taken = atomic_load_explicit(&taken_again, memory_order_relaxed);
+    uint64_t missed = taken - regret->seen_taken;
+    regret->seen_taken = taken;
+    if (missed > purged_bytes / MISSED_PART) {
+        regret->now = (unsigned)min_size((size_t)regret->now * 2, most);
+    } else if (missed == 0) {
+        regret->now = (regret->now + 1) / 2;
+    }
+}
+
 bool holes_purge_idle(unsigned units) {
     static uint32_t next_heap;
-    static uint32_t patience = 1, periods;
-    static uint64_t refused_until_ms;
+    static struct regret patience = {1, 0};
+    static uint32_t periods;
     bool more = true;
     if (!lock_try(&turn)) {
         return true;
     }
-    if (++periods >= patience && os_now_ms() >= refused_until_ms) {
-        struct pass pass = {.idle_only = true, .units = units, .until_pause = UNITS_AT_ONCE};
+    if (++periods >= patience.now && os_now_ms() >= refused_until_ms) {
+        struct pass pass = {.kind = PASS_IDLE, .units = units, .until_pause = UNITS_AT_ONCE};
         uint32_t heaps = heap_id_limit();
         periods = 0;
         for (uint32_t i = 1; i < heaps && may_go_on(&pass); i++) {
@@ -196,17 +271,71 @@ bool holes_purge_idle(unsigned units) {
         if (pass.units == 0) {
             next_heap--; /* the rest of its slabs is the first of the next pass */
         }
-        if (pass.refusals >= REFUSALS_MOST) {
-            refused_until_ms = os_now_ms() + REFUSED_MS;
-        }
-        uint32_t missed = atomic_exchange_explicit(&taken_again, 0, memory_order_relaxed);
-        if (missed > pass.purged_slabs / MISSED_PART) {
-            patience = (uint32_t)min_size((size_t)patience * 2, PATIENCE_MOST);
-        } else if (patience > 1 && missed == 0) {
-            patience--;
-        }
+        note_refusals(&pass);
+        judge(&patience, pass.bytes, PATIENCE_MOST);
         more = pass.waiting || pass.units == 0;
     }
     lock_release(&turn);
     return more;
+}
+
+/* ---- Slack ------------------------------------------------------------------------------------- */
+
+/* Where the round is. */
+static struct {
+    uint32_t heap, heaps; /* 0: not begun */
+    unsigned classes;     /* of it that are left, from the largest down: their pages are worth most */
+    uint32_t slabs;       /* of the class that are left */
+    size_t bytes;         /* purged so far */
+} at;
+static struct regret reluctance = {1, 0};
+static size_t last_bytes; /* purged in the last round; 0: it was not worth it, or there was none */
+
+/* What a heap costs in which there is nothing. */
+#define UNITS_OF_A_HEAP 16
+
+unsigned holes_reluctance(void) {
+    return reluctance.now;
+}
+
+void holes_reconsider(void) {
+    if (last_bytes > 0) {
+        judge(&reluctance, last_bytes, RELUCTANCE_MOST);
+    }
+}
+
+static void go_on(struct pass *pass) {
+    if (at.slabs > 0) {
+        at.slabs = look_at_list(pass, heap_by_id(at.heap), at.classes, at.slabs);
+    } else if (at.classes > 0) {
+        at.slabs = bin_count_partial(heap_by_id(at.heap), --at.classes);
+    } else if (++at.heap < at.heaps) {
+        at.classes = SIZE_CLASSES;
+        take_in_inbox(heap_by_id(at.heap));
+        charge(pass, UNITS_OF_A_HEAP);
+    }
+}
+
+bool holes_purge_some(unsigned units, size_t wanted_bytes) {
+    struct pass pass = {.kind = PASS_SLACK, .units = units, .until_pause = UNITS_AT_ONCE};
+    if (os_now_ms() < refused_until_ms) {
+        return true;
+    }
+    if (at.heap == 0) {
+        at.heaps = heap_id_limit();
+    }
+    while (at.heap < at.heaps && may_go_on(&pass)) {
+        go_on(&pass);
+    }
+    note_refusals(&pass);
+    at.bytes += pass.bytes;
+    if (at.heap < at.heaps && pass.refusals < REFUSALS_MOST) {
+        return false;
+    }
+    last_bytes = at.bytes < wanted_bytes / WORTHLESS_PART ? 0 : at.bytes;
+    if (last_bytes == 0 && reluctance.now < RELUCTANCE_MOST) {
+        reluctance.now *= 2;
+    }
+    memset(&at, 0, sizeof at);
+    return true;
 }

@@ -1,12 +1,13 @@
 /* Holes: pages of slabs in use that hold nothing but free blocks.
  *
  * A slab goes back to the arena when its last block is free, which may be never: one block in a hundred that
- * stays pins them all. The other pages of a slab that is a quarter free go back by themselves, when no block
- * came back to it for a whole period, and all holes when everything is to be given back. Their blocks are
- * handed out as before; the pages are then new.
+ * stays pins them all. The other pages of a slab that is a quarter free go back when free blocks in slabs
+ * take more than they may (slack.h), by themselves when no block came back to it for a whole period, and all
+ * holes when everything is to be given back. Their blocks are handed out as before; the pages are then new.
  *
  * Promises that a page is given back only while nobody can take a block in it: the heap's lock is held, for a
- * few hundred system calls at a time. Callers hold no lock. Relies on bins, slabs and the arena.
+ * few hundred system calls at a time. Callers hold no lock but the registry's or the sampling's. Relies on
+ * bins, slabs and the arena.
  */
 #ifndef HAKMEM_HEAP_HOLES_H
 #define HAKMEM_HEAP_HOLES_H
@@ -16,10 +17,20 @@
 /* Those of all heaps, where nothing has changed since the call before, as far as `units` of work go: each of
  * some 100 ns. Returns whether there may be more the next time. */
 bool holes_purge_idle(unsigned units);
+/* The same for those with blocks that came back since, in steps of `units`: true when one round is done, for
+ * the sake of `wanted_bytes`. The caller has the turn, which it does not wait for. */
+bool holes_purge_some(unsigned units, size_t wanted_bytes);
+bool holes_take_turn(void);
+void holes_end_turn(void);
+/* Whoever has the turn: how much later than otherwise pages shall be given back. From 1 on: it grows while
+ * the program takes them again soon. */
+unsigned holes_reluctance(void);
+/* The same: sees how the last round turned out. */
+void holes_reconsider(void);
 /* In a forked child: whoever was at it is the parent's. */
 void holes_turn_lost_by_fork(void);
 /* Blocks are being taken of a slab that had holes: if that is often, the next looks are further apart. */
-void holes_note_taken(void);
+void holes_note_taken(size_t bytes);
 /* All that a heap has. Any thread. Returns the bytes. */
 size_t holes_purge(struct heap *heap);
 

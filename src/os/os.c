@@ -26,6 +26,9 @@
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
+#ifndef SYS_process_madvise
+#define SYS_process_madvise 440
+#endif
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
@@ -224,6 +227,14 @@ bool os_purge(void *address, size_t bytes) {
     }
     count_call();
     return KEEPING_ERRNO(int, madvise(address, bytes, MADV_DONTNEED)) == 0;
+}
+
+long os_advise_many(int process, const struct iovec *ranges, size_t count) {
+    if (fault_due(OS_FAULT_PURGE)) {
+        return -1;
+    }
+    count_call();
+    return syscall(SYS_process_madvise, process, ranges, count, MADV_DONTNEED, 0);
 }
 
 bool os_renew(void *address, size_t bytes) {

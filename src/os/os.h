@@ -44,6 +44,10 @@ bool os_all_resident(void *address, size_t bytes);
 bool os_peek(void *to, const uintptr_t *from, size_t count, size_t bytes);
 /* Gives the pages back: they stay usable and read as zero. */
 bool os_purge(void *address, size_t bytes);
+/* The same for many ranges by one call, for purge.c: the bytes that the kernel took, from the first range on,
+ * or -1 and errno. */
+struct iovec;
+long os_advise_many(int process, const struct iovec *ranges, size_t count);
 /* The same, by a mapping of its own, which ends what moving pages did to the kernel's bookkeeping. False
  * if the pages are as they were, or gone: os_commit then tells which. */
 bool os_renew(void *address, size_t bytes);

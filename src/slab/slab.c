@@ -109,7 +109,7 @@ static void put_own(struct slab *slab, unsigned word, uint64_t mask) {
     }
 }
 
-void slab_settle(struct slab *slab, uint64_t pending[2]) {
+size_t slab_settle(struct slab *slab, uint64_t pending[2]) {
     const struct size_class *c = &size_classes[slab->size_class];
     uint32_t bump = atomic_load_explicit(&slab->bump, memory_order_relaxed); /* its own */
     if (slab->taken_clean && bump < c->blocks) {
@@ -127,6 +127,7 @@ void slab_settle(struct slab *slab, uint64_t pending[2]) {
         atomic_fetch_or_explicit(&slab->summary[half], pending[half], memory_order_release);
         pending[half] = 0;
     }
+    return (size_t)(c->blocks - bump) * c->bytes;
 }
 
 unsigned slab_put(struct slab *slab, unsigned word, uint64_t mask, uint64_t *double_free) {

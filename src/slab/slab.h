@@ -39,8 +39,9 @@ static inline bool slab_has_fresh(const struct slab *slab) {
 }
 
 /* Owner, before it parks a slab that may still have blocks: writes what is un-bumped and pending to
- * the bitmap. How much of the run was ever used then stands in span_bytes, until somebody takes from it. */
-void slab_settle(struct slab *slab, uint64_t pending[2]);
+ * the bitmap. How much of the run was ever used then stands in span_bytes, until somebody takes from it.
+ * Returns the bytes of the blocks that were un-bumped. */
+size_t slab_settle(struct slab *slab, uint64_t pending[2]);
 
 /* Any thread: marks the blocks `mask` of word `word` free. `*double_free` gets the bits that were
  * free already (nothing else has happened then). */
@@ -86,6 +87,10 @@ static inline void slab_set_purged(struct slab *slab, uint32_t purged) {
 static inline size_t slab_pages_of_a_bit(const struct slab *slab) {
     size_t pages = slab->run_slabs * (SLAB_BYTES / OS_PAGE_BYTES);
     return (pages + SLAB_PURGED_BITS - 1) / SLAB_PURGED_BITS;
+}
+
+static inline size_t slab_purged_bytes(const struct slab *slab) {
+    return bit_count(slab_purged(slab)) * slab_pages_of_a_bit(slab) * OS_PAGE_BYTES;
 }
 
 /* The next pages of the run that hold nothing but free blocks, or what is behind the last block, as offsets

@@ -50,6 +50,30 @@ struct Shape {
     std::size_t keep; // one block of so many stays
 };
 
+// Many blocks and few by turns, each checked when it is freed.
+void breathe(Random &random, std::size_t slots, std::size_t operations) {
+    std::vector<void *> blocks(slots);
+    std::vector<std::size_t> sizes(slots);
+    for (std::size_t n = 0; n < operations; n++) {
+        const std::size_t i = random.below(slots);
+        if (blocks[i] != nullptr && !is_whole(blocks[i], i, sizes[i])) {
+            ADD_FAILURE() << "block " << i << " of " << sizes[i];
+            break;
+        }
+        hak_free(blocks[i]);
+        blocks[i] = nullptr;
+        const bool fills = n / 20'000 % 2 == 0;
+        if (fills || random.one_in(8)) {
+            sizes[i] = random.log_uniform(14);
+            blocks[i] = hak_malloc(sizes[i]);
+            std::memset(blocks[i], mark_of(i), sizes[i]);
+        }
+    }
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+}
+
 // The pages that the blocks which stay are on.
 std::size_t pages_needed(const Shape &shape) {
     const std::size_t of_each = shape.size / kPage * kPage + 2 * kPage;
@@ -140,6 +164,31 @@ TEST_P(Holes, GoBackWithoutACallWhenNothingHappensToThem) {
     hak_option_set("decay_ms", "500");
 }
 
+// Neither a period passes, nor is there a thread that waits for one.
+class NoDecay {
+  public:
+    NoDecay() {
+        hak_option_set("decay_ms", "1000000");
+        hak_option_set("background_thread", "0");
+    }
+    ~NoDecay() {
+        hak_option_set("background_thread", "1");
+        hak_option_set("decay_ms", "500");
+    }
+    NoDecay(const NoDecay &) = delete;
+    NoDecay &operator=(const NoDecay &) = delete;
+};
+
+TEST_P(Holes, GoBackWhileBlocksAreFreedWhereMoreIsFreeThanMayStay) {
+    hak_collect();
+    const NoDecay no_decay;
+    const ResidentMeter meter;
+    fill();
+    thin_out();
+    meter.expect_growth_within(pages_needed(GetParam()) + 12 * kMiB, "at once");
+    expect_whole();
+}
+
 // Small blocks of which a page has many, and those that are pages or lie across them.
 INSTANTIATE_TEST_SUITE_P(Shapes, Holes,
                          testing::Values(Shape{16, 2000}, Shape{200, 200}, Shape{1000, 50}, Shape{4096, 8},
@@ -192,27 +241,7 @@ TEST(Holes, NothingIsLostWhileThreadsUseWhatOthersGiveBack) {
     for (std::size_t t = 0; t < kThreads; t++) {
         threads.emplace_back([t, operations] {
             Random random(t + 1);
-            std::vector<void *> blocks(kBlocks);
-            std::vector<std::size_t> sizes(kBlocks);
-            for (std::size_t n = 0; n < operations; n++) {
-                const std::size_t i = random.below(kBlocks);
-                if (blocks[i] != nullptr && !is_whole(blocks[i], i, sizes[i])) {
-                    ADD_FAILURE() << "block " << i << " of " << sizes[i];
-                    break;
-                }
-                hak_free(blocks[i]);
-                // Mostly few blocks stay, so that there are holes, which then are filled.
-                const bool fills = n / 20'000 % 2 == 0;
-                blocks[i] = nullptr;
-                if (fills || random.one_in(8)) {
-                    sizes[i] = random.log_uniform(14);
-                    blocks[i] = hak_malloc(sizes[i]);
-                    std::memset(blocks[i], mark_of(i), sizes[i]);
-                }
-            }
-            for (void *block : blocks) {
-                hak_free(block);
-            }
+            breathe(random, kBlocks, operations);
         });
     }
     for (std::thread &thread : threads) {
@@ -220,6 +249,28 @@ TEST(Holes, NothingIsLostWhileThreadsUseWhatOthersGiveBack) {
     }
     over = true;
     collector.join();
+}
+
+TEST(Holes, NothingIsLostWhileThreadsGiveThemBackAsTheyFree) {
+    constexpr std::size_t kThreads = 4;
+    constexpr std::size_t kBlocks = 4000;
+    const std::size_t operations = scaled(200'000);
+    hak_option_set("retain_min", "0");
+    hak_option_set("retain_percent", "0");
+    const std::uint64_t had = counter("hole_bytes");
+    std::vector<std::thread> threads;
+    for (std::size_t t = 0; t < kThreads; t++) {
+        threads.emplace_back([t, operations] {
+            Random random(t + 1);
+            breathe(random, kBlocks, operations);
+        });
+    }
+    for (std::thread &thread : threads) {
+        thread.join();
+    }
+    EXPECT_GT(counter("hole_bytes"), had);
+    hak_option_set("retain_percent", "12");
+    hak_option_set("retain_min", "2816K");
 }
 
 } // namespace

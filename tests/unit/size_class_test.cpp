@@ -9,6 +9,7 @@
 
 #include "hakmem.h"
 #include "support/lanes.h"
+#include "support/random.h"
 
 namespace {
 
@@ -152,6 +153,43 @@ TEST(SizeClass, QuestionsOutsideTheClassesGiveEinval) {
         errno = 0;
         EXPECT_EQ(hak_size_class_slab_bytes(size_class), 0u) << size_class;
         EXPECT_EQ(errno, EINVAL) << size_class;
+    }
+}
+
+std::uint64_t exact_classes() {
+    hak_stats_t stats;
+    hak_stats_get(&stats);
+    return stats.exact_classes;
+}
+
+TEST(SizeClass, BlocksOfOneSizeGetAClassOfTheirOwn) {
+    const std::uint64_t had = exact_classes();
+    std::vector<void *> blocks(2000);
+    for (void *&block : blocks) {
+        block = hak_malloc(10'000);
+        ASSERT_NE(block, nullptr);
+    }
+    EXPECT_EQ(exact_classes(), had + 1);
+    EXPECT_EQ(hak_usable_size(blocks.back()), 10'000u);
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+}
+
+// Their largest is another one each time one looks.
+TEST(SizeClass, SizesSpreadEvenlyGetNone) {
+    const std::uint64_t had = exact_classes();
+    hakmem_test::Random random(5);
+    std::vector<void *> blocks(3000);
+    for (std::size_t n = 0; n < 30'000; n++) {
+        void *&block = blocks[random.below(blocks.size())];
+        hak_free(block);
+        block = hak_malloc(8'193 + random.below(24'576));
+        ASSERT_NE(block, nullptr);
+    }
+    EXPECT_EQ(exact_classes(), had);
+    for (void *block : blocks) {
+        hak_free(block);
     }
 }
 
