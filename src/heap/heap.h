@@ -18,12 +18,13 @@
 /* A stack of free blocks of one size class, in an array that grows on demand. All zero, it is both
  * empty and full. Its size is the scale of class offsets in page-map words. */
 struct magazine {
-    void **top;       /* above the newest block */
-    void **base;      /* the oldest */
-    void **end;       /* capacity */
-    uint32_t refills; /* since the array last grew */
-    uint16_t batch;   /* blocks of the last refill, at most */
-    bool flushed;     /* since then */
+    void **top;      /* above the newest block */
+    void **base;     /* the oldest */
+    void **end;      /* capacity */
+    uint16_t batch;  /* blocks of the last refill, at most */
+    bool flushed;    /* since then */
+    uint8_t refills; /* since the array last grew */
+    uint16_t seen;   /* blocks when it was last looked at: see trim_some */
 };
 _Static_assert(sizeof(struct magazine) == CLASS_SCALE, "class offsets in page-map words are scaled by this");
 
@@ -48,7 +49,7 @@ struct counters {
     _Atomic uint64_t refills_fresh;
     _Atomic uint64_t refill_batches[BATCH_SIZES], flush_batches[BATCH_SIZES]; /* by log2 of the blocks */
     _Atomic uint64_t flushes, flushed_blocks;
-    _Atomic uint64_t flushes_full, flushes_exit, flushes_reclaim, flushes_api;
+    _Atomic uint64_t flushes_full, flushes_exit, flushes_reclaim, flushes_api, flushes_idle;
     _Atomic uint64_t remote_frees, remote_flushes, remote_kept, remote_parcels;
     _Atomic uint64_t slabs_created, slabs_recycled, slabs_released, slabs_adopted;
     _Atomic uint64_t large_allocs, large_frees, huge_allocs, huge_frees, huge_remaps;
@@ -88,6 +89,7 @@ struct heap {
     uint32_t tag;                            /* page_word(id, 0); 0 in the heap of no thread */
     uint32_t id;
     void **slots_free, **slots_end; /* room for magazine arrays behind the heap */
+    uint32_t trimmed;               /* the class whose magazine was looked at last */
     uint32_t slabs_opened;          /* slabs that its owner's frees have opened for others to be taken from */
     size_t returned_bytes;          /* to slabs, since its owner last looked for holes */
     /* What its owner has put into slabs and not taken from them: see slack.h. relaxed: the owner's, and read
@@ -176,7 +178,7 @@ static inline size_t magazine_count(const struct magazine *m) {
 void *heap_refill(struct heap *heap, unsigned size_class, bool may_borrow);
 /* Makes room in the full magazine by growing it or by returning its oldest blocks. */
 void heap_make_room(struct heap *heap, unsigned size_class);
-enum flush_cause { FLUSH_API, FLUSH_THREAD_EXIT, FLUSH_RECLAIM };
+enum flush_cause { FLUSH_API, FLUSH_THREAD_EXIT, FLUSH_RECLAIM, FLUSH_IDLE };
 /* Returns the whole magazine to its slabs; gives the number of blocks. */
 size_t heap_flush_magazine(struct heap *heap, unsigned size_class, enum flush_cause cause);
 

@@ -24,9 +24,31 @@
 /* Slabs that have got free blocks, 4 MiB at least: whether they are used again is looked at. */
 #define OPENED_WORTH_A_LOOK 64
 
-static void event_at_intervals(const _Atomic uint64_t *counter) {
+/* Magazines looked at in one event, and the bytes of blocks that one must hold to be worth it. */
+#define TRIMMED_AT_ONCE 4
+#define TRIMMED_BYTES ((size_t)8 << 10)
+
+/* A magazine that holds as many blocks as when it was last looked at has probably not been used since, while
+ * others were refilled and flushed some five hundred times: what it holds goes to its slabs, and these
+ * perhaps to other classes. */
+static void trim_some(struct heap *heap) {
+    for (unsigned i = 0; i < TRIMMED_AT_ONCE; i++) {
+        heap->trimmed = (heap->trimmed + 1) % SIZE_CLASSES;
+        struct magazine *m = &heap->magazines[heap->trimmed];
+        size_t held = magazine_count(m);
+        if (held * size_classes[heap->trimmed].bytes >= TRIMMED_BYTES && held == m->seen) {
+            heap_flush_magazine(heap, heap->trimmed, FLUSH_IDLE);
+            bin_retire(heap, heap->trimmed);
+            held = 0;
+        }
+        m->seen = (uint16_t)held;
+    }
+}
+
+static void event_at_intervals(struct heap *heap, const _Atomic uint64_t *counter) {
     if (atomic_load_explicit(counter, memory_order_relaxed) % EVENT_INTERVAL == 0) { /* its own */
         heap_event(HEAP_EVENT_IN_PROGRAM);
+        trim_some(heap);
     }
 }
 
@@ -172,7 +194,7 @@ NOINLINE void *heap_refill(struct heap *heap, unsigned size_class, bool may_borr
     uint64_t before = atomic_load_explicit(&heap->counters.refills, memory_order_relaxed); /* its own */
     void *block = refill(heap, size_class, may_borrow);
     if (atomic_load_explicit(&heap->counters.refills, memory_order_relaxed) != before) {
-        event_at_intervals(&heap->counters.refills);
+        event_at_intervals(heap, &heap->counters.refills);
     }
     heap_leave(heap);
     return block;
@@ -205,7 +227,7 @@ NOINLINE void heap_make_room(struct heap *heap, unsigned size_class) {
         heap->slabs_opened = 0;
         decay_look(); /* they may stay as they are: see holes.h */
     }
-    event_at_intervals(&heap->counters.flushes);
+    event_at_intervals(heap, &heap->counters.flushes);
     heap_leave(heap);
 }
 
@@ -216,6 +238,7 @@ size_t heap_flush_magazine(struct heap *heap, unsigned size_class, enum flush_ca
         [FLUSH_API] = &c->flushes_api,
         [FLUSH_THREAD_EXIT] = &c->flushes_exit,
         [FLUSH_RECLAIM] = &c->flushes_reclaim,
+        [FLUSH_IDLE] = &c->flushes_idle,
     };
     size_t held = magazine_count(m);
     if (held > 0) {

@@ -24,6 +24,7 @@ static const struct {
     [COUNTER_FLUSHES_MAGAZINE_FULL] = {"flushes_magazine_full", offsetof(struct counters, flushes_full)},
     [COUNTER_FLUSHES_THREAD_EXIT] = {"flushes_thread_exit", offsetof(struct counters, flushes_exit)},
     [COUNTER_FLUSHES_RECLAIM] = {"flushes_reclaim", offsetof(struct counters, flushes_reclaim)},
+    [COUNTER_FLUSHES_IDLE] = {"flushes_idle", offsetof(struct counters, flushes_idle)},
     [COUNTER_FLUSHES_API] = {"flushes_api", offsetof(struct counters, flushes_api)},
     [COUNTER_REMOTE_FREED_BLOCKS] = {"remote_freed_blocks", offsetof(struct counters, remote_frees)},
     [COUNTER_REMOTE_FLUSHES] = {"remote_flushes", offsetof(struct counters, remote_flushes)},

@@ -153,7 +153,8 @@ static void write_blocks(struct output *out, const uint64_t *n) {
            {n[COUNTER_REFILLS_ADOPTED_SLAB], "adopted,"}, {n[COUNTER_REFILLS_FRESH_SLAB], "fresh slabs"});
     COUNTS(out, "flushes", {n[COUNTER_FLUSHES], "with"}, {n[COUNTER_FLUSHED_BLOCKS], "blocks, of magazines:"},
            {n[COUNTER_FLUSHES_MAGAZINE_FULL], "full,"}, {n[COUNTER_FLUSHES_THREAD_EXIT], "of ended threads,"},
-           {n[COUNTER_FLUSHES_RECLAIM], "of sleeping ones,"}, {n[COUNTER_FLUSHES_API], "on request"});
+           {n[COUNTER_FLUSHES_RECLAIM], "of sleeping ones,"}, {n[COUNTER_FLUSHES_IDLE], "of unused sizes,"},
+           {n[COUNTER_FLUSHES_API], "on request"});
     COUNTS(out, "other frees", {n[COUNTER_REMOTE_FREED_BLOCKS], "blocks of other threads,"},
            {n[COUNTER_REMOTE_KEPT_BLOCKS], "kept, the others returned in"},
            {n[COUNTER_REMOTE_FLUSHES], "goes;"}, {n[COUNTER_FOREIGN_FREES], "blocks of libc's"});

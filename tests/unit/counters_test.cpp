@@ -85,7 +85,8 @@ TEST(Counters, EachFlushHasOneCauseAndOneBatch) {
     EXPECT_GT(exits, 0u) << json;
     EXPECT_GT(asked, 0u) << json;
     const std::uint64_t flushes = number_in(json, "counters", "flushes");
-    EXPECT_EQ(full + exits + asked + number_in(json, "counters", "flushes_reclaim"), flushes) << json;
+    const std::uint64_t idle = number_in(json, "counters", "flushes_idle");
+    EXPECT_EQ(full + exits + asked + idle + number_in(json, "counters", "flushes_reclaim"), flushes) << json;
     EXPECT_EQ(sum_of_batches(json, "flush"), flushes) << json;
 }
 

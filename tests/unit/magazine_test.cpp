@@ -121,4 +121,37 @@ TEST(Magazine, EveryBlockOfASlabCanBeLiveAtOnce) {
     }
 }
 
+void allocate_and_free(std::size_t count, std::size_t size) {
+    std::vector<void *> blocks(count);
+    for (void *&block : blocks) {
+        block = hak_malloc(size);
+    }
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+}
+
+TEST(Magazine, WhatIsInOneGoesToItsSlabsWhileTheThreadUsesOtherSizes) {
+    run_in_thread([] {
+        const int size_class = hak_size_class_of(1000);
+        allocate_and_free(200, 1000);
+        for (int round = 0; round < 300; round++) {
+            allocate_and_free(5000, 100);
+        }
+        EXPECT_EQ(hak_tiny_magazine_flush(size_class), 0);
+    });
+}
+
+// Those of a loop that needs them again and again stay.
+TEST(Magazine, WhatIsUsedAllTheTimeStaysInOne) {
+    run_in_thread([] {
+        const int size_class = hak_size_class_of(1000);
+        for (int round = 0; round < 300; round++) {
+            allocate_and_free(5000, 100);
+            allocate_and_free(50 + static_cast<std::size_t>(round) % 7, 1000);
+        }
+        EXPECT_GT(hak_tiny_magazine_flush(size_class), 50);
+    });
+}
+
 } // namespace
