@@ -214,7 +214,9 @@ static struct slab *claim(const struct place *place, unsigned slabs, bool *zero)
     uint32_t mask = bits32_below(slabs) << place->first;
     uint32_t dirty = state->dirty & mask;
     arena.superslabs_opened += state->free == UINT32_MAX;
-    dense_note_ahead(state, state->ahead & ~mask);
+    if (UNLIKELY((state->ahead & mask) != 0)) {
+        dense_note_ahead(state, state->ahead & ~mask);
+    }
     state->free &= ~mask;
     state->dirty &= ~mask;
     arena_note_taken(bit_count(dirty), slabs - bit_count(dirty));
@@ -256,7 +258,8 @@ struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_stat
         /* relaxed: the lock orders both for the arena, the caller's publication for all others */
         atomic_store_explicit(&slab->span_bytes, slabs * SLAB_BYTES, memory_order_relaxed);
         atomic_store_explicit(&slab->state, state, memory_order_relaxed);
-        taken->resident = opened && taken->zero && dense_fill(place.region, place.superslab, slabs, use);
+        taken->resident = opened && taken->zero && dense_may_be_worth_it(use, arena.used_slabs) &&
+                          dense_fill(place.region, place.superslab, slabs, use);
     }
     if (found && (taken->resident || UNLIKELY(arena.ahead_slabs > 0))) {
         /* Others may have given back much meanwhile, and nobody may give back anything later. */

@@ -17,6 +17,15 @@
 #include "arena/arena.h"
 #include "arena/region.h"
 
+/* In a program that uses less, no superslab of small blocks is. */
+#define DENSE_USED_SLABS_LEAST ((size_t)1024)
+
+/* Whether that need be asked: small programs never come to the code behind it, and it takes no memory of
+ * them. */
+static inline bool dense_may_be_worth_it(enum arena_use use, size_t used_slabs) {
+    return use == ARENA_FILLS_RUN || (use == ARENA_FILLS_SLABS && used_slabs >= DENSE_USED_SLABS_LEAST);
+}
+
 /* The first `slabs` of a superslab, of which no page is resident, have been taken: all of it is made
  * resident, if that is worth it. Arena lock held, and let go meanwhile. Returns whether it is. */
 bool dense_fill(struct region *region, size_t superslab, unsigned slabs, enum arena_use use);
