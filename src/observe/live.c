@@ -365,7 +365,7 @@ OFTEN static bool has_changed(uint64_t now_ms) {
 }
 
 OFTEN static void on_event(enum heap_event_place place) {
-    uint64_t now = os_now_ms();
+    uint64_t now = arena_is_large() ? os_now_ms() : os_now_ms_by_call();
     if (UNLIKELY(now >= atomic_load_explicit(&due_ms, memory_order_relaxed)) || UNLIKELY(has_changed(now))) {
         serve_now(now, place);
     }

@@ -7,7 +7,6 @@
 #include "base/bits.h"
 #include "hakmem.h"
 #include "observe/census.h"
-#include "os/clock.h"
 #include "os/os.h"
 #include "os/report.h"
 
@@ -117,7 +116,7 @@ void *hak_alloc_at(size_t size, hak_site_t key) {
         return NULL;
     }
     struct site *site = find_to_count(key);
-    uint64_t now = os_now_ms_often();
+    uint64_t now = os_now_ms();
     uint64_t none = 0;
     if (add(&site->used, 1) == 1) {
         atomic_compare_exchange_strong_explicit(&site->first_ms, &none, now, memory_order_relaxed,
@@ -142,7 +141,7 @@ void hak_free_at(void *p, size_t size, hak_site_t key) {
     struct site *site = find_to_count(key);
     atomic_fetch_sub_explicit(&site->live_blocks, 1, memory_order_relaxed);
     atomic_fetch_sub_explicit(&site->live_bytes, size, memory_order_relaxed);
-    add(&site->time_balance_ms, os_now_ms_often());
+    add(&site->time_balance_ms, os_now_ms());
     hak_free(p);
 }
 
@@ -156,7 +155,7 @@ static uint64_t mean_lifetime(uint64_t balance, uint64_t live, uint64_t total, u
 }
 
 static void read_site(struct site *site, hak_site_stats_t *out) {
-    uint64_t now = os_now_ms_often();
+    uint64_t now = os_now_ms();
     uint64_t first = atomic_load_explicit(&site->first_ms, memory_order_relaxed);
     uint64_t balance = atomic_load_explicit(&site->time_balance_ms, memory_order_relaxed);
     out->site = atomic_load_explicit(&site->key, memory_order_relaxed);

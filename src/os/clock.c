@@ -20,8 +20,3 @@ uint64_t os_real_ms(void) {
     struct timespec now = read_clock(CLOCK_REALTIME);
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
-
-uint64_t os_now_ms_often(void) {
-    struct timespec now = read_clock(CLOCK_MONOTONIC_COARSE);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}

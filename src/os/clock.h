@@ -9,8 +9,6 @@
 
 /* Only goes forward; exact, for measuring short times. */
 uint64_t os_now_ns(void);
-/* As os_now_ms, for those who ask at every block. */
-uint64_t os_now_ms_often(void);
 /* Since 1970. */
 uint64_t os_real_ms(void);
 

@@ -327,12 +327,20 @@ void os_sleep_ms(uint64_t ms) {
     KEEPING_ERRNO(long, syscall(SYS_nanosleep, &time, NULL));
 }
 
+static uint64_t milliseconds(struct timespec time) {
+    return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
+}
+
 uint64_t os_now_ms(void) {
     struct timespec now = {0};
-    /* By a system call: libc's function is in pages that a small program has no other use for, and each that
-     * is mapped brings fifteen more. */
+    KEEPING_ERRNO(int, clock_gettime(CLOCK_MONOTONIC_COARSE, &now));
+    return milliseconds(now);
+}
+
+uint64_t os_now_ms_by_call(void) {
+    struct timespec now = {0};
     KEEPING_ERRNO(long, syscall(SYS_clock_gettime, CLOCK_MONOTONIC_COARSE, &now));
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    return milliseconds(now);
 }
 
 void os_write(int fd, const char *bytes, size_t length) {
