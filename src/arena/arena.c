@@ -288,7 +288,11 @@ void arena_note_slack(size_t bytes) {
 
 size_t arena_bound(void) {
     size_t slack = atomic_load_explicit(&arena.slack_seen, memory_order_relaxed);
-    return retention_bound(&arena.retention, arena.used_slabs - min_size(slack, arena.used_slabs));
+    size_t used = arena.used_slabs;
+    size_t held = used - min_size(slack, used);
+    bool scarce = arena.retention.scarce;
+    return retention_bound(&arena.retention, used) -
+           (retention_share(used, scarce) - retention_share(held, scarce));
 }
 
 size_t arena_share_bytes(size_t used) {

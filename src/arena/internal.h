@@ -46,7 +46,7 @@ void arena_wait_for_purge(void);
 /* Slabs have left the free ones, `dirty` of them perhaps resident and `clean` not. */
 void arena_note_taken(size_t dirty, size_t clean);
 
-/* Free slabs that may be resident: what retention_bound says of the memory that the program holds. */
+/* Free slabs that may be resident: the share of what the program holds, and the grace of what is used. */
 size_t arena_bound(void);
 
 /* Purges down to `target` dirty slabs, highest addresses first, letting go of the lock for the system calls.

@@ -20,9 +20,6 @@
 /* Where more than this part of what was purged is taken again soon, the next look is twice as far. */
 #define MISSED_PART 4
 #define PATIENCE_MOST 64u
-#define RELUCTANCE_MOST 4u
-/* So it is where less than this part of what was wanted was found. */
-#define WORTHLESS_PART 8
 
 enum pass_kind {
     PASS_ALL,
@@ -50,6 +47,10 @@ static _Atomic uint64_t taken_again; /* bytes; relaxed: a guess */
 
 void holes_note_taken(size_t bytes) {
     atomic_fetch_add_explicit(&taken_again, bytes, memory_order_relaxed);
+}
+
+uint64_t holes_taken_again(void) {
+    return atomic_load_explicit(&taken_again, memory_order_relaxed);
 }
 
 static void charge(struct pass *pass, size_t units) {
@@ -231,33 +232,15 @@ static void note_refusals(const struct pass *pass) {
     }
 }
 
-/* How much later than otherwise pages are given back. */
-struct regret {
-    unsigned now;        /* 1 at least */
-    uint64_t seen_taken; /* bytes of holes that had been taken again when last asked */
-};
-
-/* Doubled where much of what was purged was taken again since the last call. */
-static void judge(struct regret *regret, size_t purged_bytes, unsigned most) {
-    uint64_t taken = atomic_load_explicit(&taken_again, memory_order_relaxed);
-    uint64_t missed = taken - regret->seen_taken;
-    regret->seen_taken = taken;
-    if (missed > purged_bytes / MISSED_PART) {
-        regret->now = (unsigned)min_size((size_t)regret->now * 2, most);
-    } else if (missed == 0) {
-        regret->now = (regret->now + 1) / 2;
-    }
-}
-
 bool holes_purge_idle(unsigned units) {
     static uint32_t next_heap;
-    static struct regret patience = {1, 0};
-    static uint32_t periods;
+    static uint32_t patience = 1, periods;
+    static uint64_t seen_taken;
     bool more = true;
     if (!lock_try(&turn)) {
         return true;
     }
-    if (++periods >= patience.now && os_now_ms() >= refused_until_ms) {
+    if (++periods >= patience && os_now_ms() >= refused_until_ms) {
         struct pass pass = {.kind = PASS_IDLE, .units = units, .until_pause = UNITS_AT_ONCE};
         uint32_t heaps = heap_id_limit();
         periods = 0;
@@ -272,7 +255,13 @@ bool holes_purge_idle(unsigned units) {
             next_heap--; /* the rest of its slabs is the first of the next pass */
         }
         note_refusals(&pass);
-        judge(&patience, pass.bytes, PATIENCE_MOST);
+        uint64_t missed = holes_taken_again() - seen_taken;
+        seen_taken += missed;
+        if (missed > pass.bytes / MISSED_PART) {
+            patience = (uint32_t)min_size((size_t)patience * 2, PATIENCE_MOST);
+        } else if (patience > 1 && missed == 0) {
+            patience--;
+        }
         more = pass.waiting || pass.units == 0;
     }
     lock_release(&turn);
@@ -281,61 +270,45 @@ bool holes_purge_idle(unsigned units) {
 
 /* ---- Slack ------------------------------------------------------------------------------------- */
 
-/* Where the round is. */
+/* Where the search is, which goes round and round. */
 static struct {
-    uint32_t heap, heaps; /* 0: not begun */
-    unsigned classes;     /* of it that are left, from the largest down: their pages are worth most */
-    uint32_t slabs;       /* of the class that are left */
-    size_t bytes;         /* purged so far */
+    uint32_t heap;
+    uint32_t heaps;   /* that are left of this round */
+    unsigned classes; /* of the heap that are left, from the largest down: their pages are worth most */
+    uint32_t slabs;   /* of the class that are left */
+    size_t bytes;     /* purged in this round */
 } at;
-static struct regret reluctance = {1, 0};
-static size_t last_bytes; /* purged in the last round; 0: it was not worth it, or there was none */
 
 /* What a heap costs in which there is nothing. */
 #define UNITS_OF_A_HEAP 16
-
-unsigned holes_reluctance(void) {
-    return reluctance.now;
-}
-
-void holes_reconsider(void) {
-    if (last_bytes > 0) {
-        judge(&reluctance, last_bytes, RELUCTANCE_MOST);
-    }
-}
 
 static void go_on(struct pass *pass) {
     if (at.slabs > 0) {
         at.slabs = look_at_list(pass, heap_by_id(at.heap), at.classes, at.slabs);
     } else if (at.classes > 0) {
         at.slabs = bin_count_partial(heap_by_id(at.heap), --at.classes);
-    } else if (++at.heap < at.heaps) {
+    } else {
+        at.heap = at.heap % (heap_id_limit() - 1) + 1;
+        at.heaps--;
         at.classes = SIZE_CLASSES;
         take_in_inbox(heap_by_id(at.heap));
         charge(pass, UNITS_OF_A_HEAP);
     }
 }
 
-bool holes_purge_some(unsigned units, size_t wanted_bytes) {
+void holes_begin_round(void) {
+    at.heaps = heap_id_limit(); /* that where it stands may have been looked at in part */
+    at.bytes = 0;
+}
+
+bool holes_purge_some(unsigned units, size_t wanted, size_t *bytes) {
     struct pass pass = {.kind = PASS_SLACK, .units = units, .until_pause = UNITS_AT_ONCE};
-    if (os_now_ms() < refused_until_ms) {
-        return true;
-    }
-    if (at.heap == 0) {
-        at.heaps = heap_id_limit();
-    }
-    while (at.heap < at.heaps && may_go_on(&pass)) {
+    bool refused = os_now_ms() < refused_until_ms;
+    while (!refused && at.heaps > 0 && at.bytes + pass.bytes < wanted && may_go_on(&pass)) {
         go_on(&pass);
     }
     note_refusals(&pass);
     at.bytes += pass.bytes;
-    if (at.heap < at.heaps && pass.refusals < REFUSALS_MOST) {
-        return false;
-    }
-    last_bytes = at.bytes < wanted_bytes / WORTHLESS_PART ? 0 : at.bytes;
-    if (last_bytes == 0 && reluctance.now < RELUCTANCE_MOST) {
-        reluctance.now *= 2;
-    }
-    memset(&at, 0, sizeof at);
-    return true;
+    *bytes = at.bytes;
+    return refused || at.heaps == 0 || at.bytes >= wanted || pass.refusals >= REFUSALS_MOST;
 }

@@ -17,20 +17,19 @@
 /* Those of all heaps, where nothing has changed since the call before, as far as `units` of work go: each of
  * some 100 ns. Returns whether there may be more the next time. */
 bool holes_purge_idle(unsigned units);
-/* The same for those with blocks that came back since, in steps of `units`: true when one round is done, for
- * the sake of `wanted_bytes`. The caller has the turn, which it does not wait for. */
-bool holes_purge_some(unsigned units, size_t wanted_bytes);
+/* The same for those with blocks that came back since, in steps of `units`, in a round that goes on where the
+ * last one ended: true when `wanted` bytes are purged, or nothing is left to be; with the bytes of the round.
+ * The caller has the turn, which it does not wait for. */
+void holes_begin_round(void);
+bool holes_purge_some(unsigned units, size_t wanted, size_t *bytes);
 bool holes_take_turn(void);
 void holes_end_turn(void);
-/* Whoever has the turn: how much later than otherwise pages shall be given back. From 1 on: it grows while
- * the program takes them again soon. */
-unsigned holes_reluctance(void);
-/* The same: sees how the last round turned out. */
-void holes_reconsider(void);
 /* In a forked child: whoever was at it is the parent's. */
 void holes_turn_lost_by_fork(void);
-/* Blocks are being taken of a slab that had holes: if that is often, the next looks are further apart. */
+/* Blocks are being taken of a slab that had holes of so many bytes: if that is often, it was not worth it. */
 void holes_note_taken(size_t bytes);
+/* All that were. */
+uint64_t holes_taken_again(void);
 /* All that a heap has. Any thread. Returns the bytes. */
 size_t holes_purge(struct heap *heap);
 

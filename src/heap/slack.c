@@ -1,13 +1,24 @@
 #include "heap/slack.h"
 
 #include "arena/arena.h"
+#include "arena/decay.h"
 #include "heap/holes.h"
+#include "options/options.h"
+#include "os/os.h"
 
 /* Each so many heaps make looks as far apart again: all of their counters are read. */
 #define HEAPS_FOR_A_LOOK 8
 
 /* Work in one look: some 0.3 ms. */
 #define UNITS_AT_A_LOOK 4000
+
+/* A search that finds less than this part of what is free was not worth it: after it the distance to the next
+ * one is doubled, so often at most. */
+#define WORTHLESS_PART 8
+#define CAUTION_MOST 4u
+
+/* Purged in addition to what is over the bound. */
+#define PURGED_PART 16
 
 _Atomic int64_t slack_of_no_heap, slack_purged;
 
@@ -24,16 +35,58 @@ static int64_t resident(int64_t slack) {
     return slack - atomic_load_explicit(&slack_purged, memory_order_relaxed);
 }
 
-/* Whether so much more is free than at the least since the last search that the next one is to begin. */
-static bool is_due(int64_t slack, int64_t grown) {
-    int64_t used = (int64_t)arena_used_bytes();
-    return grown >
-           (int64_t)(arena_share_bytes((size_t)(used > slack ? used - slack : 0)) * holes_reluctance());
+/* Whoever has the turn of holes.h. */
+static int64_t low;           /* resident slack: the least since the last search */
+static size_t wanted;         /* of the search that has begun; 0: none has */
+static unsigned caution = 1;  /* 2 and more after searches that were not worth it */
+static size_t purged, grace;  /* in this period and not taken again; what may be free in addition */
+static uint64_t taken_before; /* of holes_taken_again */
+static uint64_t period_ms;    /* when it began */
+static bool was_mistaken;     /* in this period */
+
+/* Half of what was purged and taken again in the same period counts: what a program breathes may stay after a
+ * few breaths, and where a phase has ended for good, little too much does. */
+static void note_mistakes(void) {
+    uint64_t taken = holes_taken_again();
+    size_t mistaken = min_size((size_t)(taken - taken_before), purged);
+    taken_before = taken;
+    purged -= mistaken;
+    grace = min_size(grace + mistaken / 2, option_number(OPTION_RETAIN_GRACE));
+    was_mistaken = was_mistaken || mistaken > 0;
+    uint64_t now = os_now_ms();
+    if (now - period_ms >= decay_period_ms()) {
+        period_ms = now;
+        grace = was_mistaken ? grace : grace / 2;
+        purged = 0;
+        was_mistaken = false;
+    }
+}
+
+/* What may be free above the least: as much as elsewhere (retention.h). */
+static int64_t bound(int64_t slack) {
+    size_t used = arena_used_bytes();
+    size_t held = slack > 0 ? used - min_size((size_t)slack, used) : used;
+    return (int64_t)(arena_share_bytes(held) * caution + grace);
+}
+
+/* What is over the bound and a part of that, so that the next look does not find so again. */
+static size_t wanted_of(int64_t slack, int64_t grown) {
+    int64_t most = bound(slack);
+    return grown > most ? (size_t)(grown - most + most / PURGED_PART) : 0;
+}
+
+static void end_search(size_t bytes) {
+    purged += bytes;
+    if (bytes < wanted) {
+        low = resident(sum_up()); /* the rest shares pages with blocks in use */
+        caution =
+            bytes >= wanted / WORTHLESS_PART ? 1 : (unsigned)min_size((size_t)caution * 2, CAUTION_MOST);
+    }
+    wanted = 0;
 }
 
 void slack_look(struct heap *self) {
-    static int64_t low;   /* resident slack: the least since the last search */
-    static size_t wanted; /* of the search that has begun; 0: none has */
+    size_t bytes;
     if (self->returned_bytes < SLACK_LOOK_BYTES * (1 + heap_id_limit() / HEAPS_FOR_A_LOOK) ||
         !holes_take_turn()) {
         return;
@@ -42,14 +95,14 @@ void slack_look(struct heap *self) {
     int64_t slack = sum_up();
     int64_t now = resident(slack);
     arena_note_slack(slack > 0 ? (size_t)slack : 0);
+    note_mistakes();
     low = now < low ? now : low;
-    if (wanted == 0 && is_due(slack, now - low)) {
-        holes_reconsider();
-        wanted = is_due(slack, now - low) ? (size_t)(now - low) : 0;
+    if (wanted == 0) {
+        wanted = wanted_of(slack, now - low);
+        holes_begin_round();
     }
-    if (wanted > 0 && holes_purge_some(UNITS_AT_A_LOOK, wanted)) {
-        wanted = 0;
-        low = resident(sum_up());
+    if (wanted > 0 && holes_purge_some(UNITS_AT_A_LOOK, wanted, &bytes)) {
+        end_search(bytes);
     }
     holes_end_turn();
 }

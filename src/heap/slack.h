@@ -2,9 +2,10 @@
  *
  * Every heap counts what its owner has put into slabs and not taken from them, whosever these are: the sum
  * over all heaps is what lies in slabs. Where it has grown by more than free memory may stay resident at all,
- * holes are looked for (holes.h), a little with each few hundred KiB of blocks that come back, by the threads
- * that return them. What is left then is in pages that other blocks share, and counts no more until there is
- * less of it.
+ * what is over that is looked for and given back (holes.h), a little with each few hundred KiB of blocks that
+ * come back, by the threads that return them. What cannot be is in pages that other blocks share, and counts
+ * no more until there is less of it. A program that takes again what it was relieved of may have that much
+ * more.
  *
  * Promises no lock and no shared cache line while blocks move, and that the looks cost in proportion to what
  * is returned. Relies on holes and the arena.

@@ -189,6 +189,21 @@ TEST_P(Holes, GoBackWhileBlocksAreFreedWhereMoreIsFreeThanMayStay) {
     expect_whole();
 }
 
+// Most of its blocks go and come again: after a few times, their pages stay.
+TEST_P(Holes, StayInAProgramThatBreathes) {
+    const NoDecay no_decay;
+    std::uint64_t had = 0;
+    for (int breath = 0; breath < 20; breath++) {
+        fill();
+        if (breath == 15) {
+            had = counter("hole_bytes");
+        }
+        thin_out();
+    }
+    EXPECT_LE(counter("hole_bytes") - had, 5 * kHeap / 8);
+    expect_whole();
+}
+
 // Small blocks of which a page has many, and those that are pages or lie across them.
 INSTANTIATE_TEST_SUITE_P(Shapes, Holes,
                          testing::Values(Shape{16, 2000}, Shape{200, 200}, Shape{1000, 50}, Shape{4096, 8},
