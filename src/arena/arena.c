@@ -282,14 +282,21 @@ size_t arena_used_bytes(void) {
     return atomic_load_explicit(&arena.used_seen, memory_order_relaxed) << SLAB_SHIFT;
 }
 
-void arena_note_slack(size_t bytes) {
-    atomic_store_explicit(&arena.slack_seen, bytes >> SLAB_SHIFT, memory_order_relaxed);
+/* Many threads change it, so it has a line of its own. relaxed: a sum that orders nothing */
+static struct { _Alignas(2 * CACHE_LINE_BYTES) _Atomic int64_t bytes; } slack;
+
+void arena_add_slack(int64_t bytes) {
+    atomic_fetch_add_explicit(&slack.bytes, bytes, memory_order_relaxed);
+}
+
+int64_t arena_slack(void) {
+    return atomic_load_explicit(&slack.bytes, memory_order_relaxed);
 }
 
 size_t arena_bound(void) {
-    size_t slack = atomic_load_explicit(&arena.slack_seen, memory_order_relaxed);
+    int64_t free_bytes = arena_slack();
     size_t used = arena.used_slabs;
-    size_t held = used - min_size(slack, used);
+    size_t held = free_bytes > 0 ? used - min_size((size_t)free_bytes >> SLAB_SHIFT, used) : used;
     bool scarce = arena.retention.scarce;
     return retention_bound(&arena.retention, used) -
            (retention_share(used, scarce) - retention_share(held, scarce));

@@ -36,8 +36,10 @@ struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_stat
 bool arena_is_large(void);
 /* In use just now, or a moment ago. */
 size_t arena_used_bytes(void);
-/* Of what is in use, about so much is free blocks in slabs: less of the rest may stay. */
-void arena_note_slack(size_t bytes);
+/* Of what is in use, so many bytes more are free blocks in slabs: less of the rest may stay resident. Any
+ * thread; one atomic addition. */
+void arena_add_slack(int64_t bytes);
+int64_t arena_slack(void);
 /* Free memory that may stay resident where so much is used, but for the grace (retention.h). */
 size_t arena_share_bytes(size_t used);
 /* Whether the container is near its limit: nothing is made resident that is not needed. */

@@ -17,13 +17,12 @@ struct arena {
     uint32_t purge_waiters;
     struct region *oldest, *newest; /* the regions, doubly linked */
     size_t used_slabs;
-    _Atomic size_t used_seen;  /* the same; relaxed: a hint for those without the lock */
-    _Atomic bool is_scarce;    /* retention.scarce, likewise */
-    _Atomic size_t slack_seen; /* in those, free blocks; relaxed: a guess of the heaps' */
-    size_t dirty_slabs;        /* free and perhaps resident */
-    size_t ahead_slabs;        /* those of them that are so only because of dense_fill */
-    size_t filling_slabs;      /* that will be dirty when the fills under way are over */
-    size_t dirty_low;          /* the fewest since the last decay_tick */
+    _Atomic size_t used_seen; /* the same; relaxed: a hint for those without the lock */
+    _Atomic bool is_scarce;   /* retention.scarce, likewise */
+    size_t dirty_slabs;       /* free and perhaps resident */
+    size_t ahead_slabs;       /* those of them that are so only because of dense_fill */
+    size_t filling_slabs;     /* that will be dirty when the fills under way are over */
+    size_t dirty_low;         /* the fewest since the last decay_tick */
     struct retention retention;
     uint64_t purges, purged_bytes, decayed_bytes, hole_bytes;
     uint64_t superslabs_opened, superslabs_dense; /* taken into use wholly free; as one huge page */

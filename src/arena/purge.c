@@ -2,9 +2,9 @@
 #include "arena/decay.h"
 #include "arena/dense.h"
 #include "arena/internal.h"
-#include "options/options.h"
 #include "os/os.h"
 #include "os/report.h"
+#include "os/thread.h"
 
 /* Ranges collected under the lock before it is let go for the system calls. */
 #define BATCH_RANGES 16
@@ -96,9 +96,9 @@ void arena_end_purging(void) {
     }
 }
 
-/* Where the thread and what is done in its place are told to stay away, no file is opened either. */
+/* Only the library's own thread may open a file: it has descriptors of its own. */
 static void purge_many(const struct iovec *ranges, size_t count, bool *done) {
-    os_purge_many(ranges, count, option_number(OPTION_BACKGROUND_THREAD) != 0, done);
+    os_purge_many(ranges, count, os_thread_is_own(), done);
 }
 
 /* Without the arena's lock; `done` says of which ranges the OS has taken all slabs. */

@@ -33,9 +33,11 @@ static void list_set_first(struct heap *heap, unsigned size_class, struct slab *
     atomic_store_explicit(&heap->bins[size_class].partial, slab, memory_order_relaxed);
 }
 
-static void count_partial(struct bin *bin, int change) {
+static void count_partial(struct heap *heap, struct bin *bin, int change) {
     uint32_t n = atomic_load_explicit(&bin->partial_count, memory_order_relaxed);
+    uint32_t all = atomic_load_explicit(&heap->partial_slabs, memory_order_relaxed);
     atomic_store_explicit(&bin->partial_count, n + (uint32_t)change, memory_order_relaxed);
+    atomic_store_explicit(&heap->partial_slabs, all + (uint32_t)change, memory_order_relaxed);
 }
 
 static void list_add(struct heap *heap, struct slab *slab) {
@@ -45,7 +47,7 @@ static void list_add(struct heap *heap, struct slab *slab) {
     slab->next = first;
     *(first != NULL ? &first->previous : &bin->partial_last) = slab;
     list_set_first(heap, slab->size_class, slab);
-    count_partial(bin, 1);
+    count_partial(heap, bin, 1);
     /* relaxed: under the lock; a thread outside only compares */
     atomic_store_explicit(&slab->state, SLAB_PARTIAL, memory_order_relaxed);
 }
@@ -59,7 +61,7 @@ static void list_remove(struct heap *heap, struct slab *slab) {
     struct bin *bin = &heap->bins[slab->size_class];
     *(slab->next != NULL ? &slab->next->previous : &bin->partial_last) = slab->previous;
     slab->next = slab->previous = NULL;
-    count_partial(bin, -1);
+    count_partial(heap, bin, -1);
 }
 
 /* Fullest first, among the first few, so that sparse slabs drain. */
@@ -93,7 +95,7 @@ struct slab *bin_rotate_partial(struct heap *heap, unsigned size_class) {
         slab->previous = bin->partial_last;
         bin->partial_last->next = slab;
         bin->partial_last = slab;
-        count_partial(bin, 1);
+        count_partial(heap, bin, 1);
     }
     return slab;
 }

@@ -83,18 +83,26 @@ enum heap_state { HEAP_ACTIVE, HEAP_ABANDONED, HEAP_SHARED, HEAP_OF_SAMPLES };
 /* Where a thread has its heap. */
 typedef struct heap *_Atomic heap_slot;
 
+/* Where a search for holes is, which goes round and round: see holes.h. */
+struct search {
+    uint32_t heap;
+    uint32_t heaps;   /* that are left of this round */
+    uint32_t classes; /* of the heap that are left, from the largest down: their pages are worth most */
+    uint32_t slabs;   /* of the class that are left */
+    uint64_t purged;  /* bytes by all threads when the round began */
+};
+
 /* Padding is what keeps the lines apart. NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct heap {
     struct magazine magazines[SIZE_CLASSES]; /* first: a class offset is an offset into the heap */
     uint32_t tag;                            /* page_word(id, 0); 0 in the heap of no thread */
     uint32_t id;
     void **slots_free, **slots_end; /* room for magazine arrays behind the heap */
+    struct search search;           /* for holes, by the owner */
     uint32_t trimmed;               /* the class whose magazine was looked at last */
     uint32_t slabs_opened;          /* slabs that its owner's frees have opened for others to be taken from */
     size_t returned_bytes;          /* to slabs, since its owner last looked for holes */
-    /* What its owner has put into slabs and not taken from them: see slack.h. relaxed: the owner's, and read
-     * by others as a guess */
-    _Atomic int64_t slack_bytes;
+    int64_t slack_bytes; /* put into slabs less taken from them, and not counted yet: see slack.h */
     /* Not 0 while the owner is behind the fast path and may sleep holding on to the heap. relaxed, and in the
      * order of the owner's program: others read it only of a thread that sleeps */
     _Atomic uint32_t busy;
@@ -116,9 +124,10 @@ struct heap {
 
     /* What other threads touch stands on lines of its own, two of them: processors fetch lines in pairs. */
     _Alignas(2 * CACHE_LINE_BYTES) struct slab *_Atomic inbox; /* slabs that have free blocks again */
-    struct lock lock;            /* the lists of partly-used slabs, and who owns the slabs in them */
-    _Atomic uint32_t state;      /* enum heap_state */
-    struct heap *next_abandoned; /* under the registry's lock */
+    _Atomic uint32_t partial_slabs; /* in the lists; relaxed: written under the lock, and a hint without it */
+    struct lock lock;               /* the lists of partly-used slabs, and who owns the slabs in them */
+    _Atomic uint32_t state;         /* enum heap_state */
+    struct heap *next_abandoned;    /* under the registry's lock */
     /* One bit for each parcel: see parcel.c. */
     _Atomic uint32_t parcels_claimed, parcels_posted;
     uint64_t refills_seen; /* when parcels_look_after last looked: the background thread's */
@@ -272,6 +281,11 @@ struct slab *bin_rotate_partial(struct heap *heap, unsigned size_class);
 /* So many there are. */
 static inline uint32_t bin_count_partial(const struct heap *heap, unsigned size_class) {
     return atomic_load_explicit(&heap->bins[size_class].partial_count, memory_order_relaxed);
+}
+/* Whether any list has a slab, or may have when the inbox is drained. */
+static inline bool bin_has_partial(const struct heap *heap) {
+    return atomic_load_explicit(&heap->partial_slabs, memory_order_relaxed) > 0 ||
+           atomic_load_explicit(&heap->inbox, memory_order_relaxed) != NULL; /* a hint */
 }
 /* Releases what is wholly free in the heap's lists, its inbox included. */
 void bin_sweep(struct heap *self, struct heap *heap);

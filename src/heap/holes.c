@@ -8,10 +8,10 @@
 #include <string.h>
 
 /* What a pass costs is counted in units of a look at a slab's header, which mostly is not in the cache. */
-#define UNITS_OF_A_HOLE 8
+#define UNITS_OF_A_HOLE 16 /* and one for each page */
 #define WORDS_OF_A_UNIT 4
-/* Before the heap's lock is let go for a moment. */
-#define UNITS_AT_ONCE 2048
+/* Before the heap's lock is let go for a moment: 0.1 ms. */
+#define UNITS_AT_ONCE 1024
 /* The part of a slab that must be free, or its pages will soon be wanted again. */
 #define FREE_PART 4
 /* Refusals in a row after which the OS is asked no more, and for how long: memory may be locked. */
@@ -86,10 +86,12 @@ static void purge_collected(struct pass *pass) {
     pass->holes = 0;
 }
 
-/* The bits of the mask that stand for pages first..past-1 alone. */
-static uint32_t bits_within(size_t first, size_t past, size_t of_a_bit) {
+/* The bits of the mask that stand for pages first..past-1 alone; the last bit may stand for less. */
+static uint32_t bits_within(const struct slab *slab, size_t first, size_t past) {
+    size_t of_a_bit = slab_pages_of_a_bit(slab);
+    bool to_its_end = past == slab->run_slabs * (SLAB_BYTES / OS_PAGE_BYTES);
     size_t from = (first + of_a_bit - 1) / of_a_bit;
-    size_t to = past / of_a_bit;
+    size_t to = (to_its_end ? past + of_a_bit - 1 : past) / of_a_bit;
     return from < to ? bits32_below((unsigned)to) & ~bits32_below((unsigned)from) : 0;
 }
 
@@ -107,10 +109,10 @@ static void collect(struct pass *pass, struct slab *slab, size_t first, size_t e
             if (pass->holes == ARENA_HOLES_MOST) {
                 purge_collected(pass);
             }
-            pass->of[pass->holes] = (struct part){slab, bits_within(first, past, of_a_bit)};
+            pass->of[pass->holes] = (struct part){slab, bits_within(slab, first, past)};
             pass->ranges[pass->holes++] =
                 (struct iovec){(void *)(start + first * OS_PAGE_BYTES), (past - first) * OS_PAGE_BYTES};
-            charge(pass, UNITS_OF_A_HOLE);
+            charge(pass, UNITS_OF_A_HOLE + (past - first));
         }
         for (size_t bit = past / of_a_bit; past < end && (mask >> bit & 1) != 0; bit++) {
             past = min_size((bit + 1) * of_a_bit, end);
@@ -174,6 +176,12 @@ static uint32_t look_at_list(struct pass *pass, struct heap *heap, unsigned size
             break;
         }
         look_at(pass, slab);
+        if (pass->kind == PASS_SLACK && lock_is_wanted(&heap->lock)) {
+            purge_collected(pass);
+            lock_hand_over(&heap->lock);
+            pass->units = 0;
+            return left - 1;
+        }
         if (pass->until_pause == 0) {
             pass->until_pause = UNITS_AT_ONCE;
             purge_collected(pass);
@@ -211,24 +219,20 @@ size_t holes_purge(struct heap *heap) {
     return pass.bytes;
 }
 
-static struct lock turn; /* one caller at a time; protects the statics below */
-static uint64_t refused_until_ms;
-
-bool holes_take_turn(void) {
-    return lock_try(&turn);
-}
-
-void holes_end_turn(void) {
-    lock_release(&turn);
-}
+static struct lock turn;                  /* one caller at a time; protects the statics of holes_purge_idle */
+static _Atomic uint64_t refused_until_ms; /* relaxed: a time that stands alone */
 
 void holes_turn_lost_by_fork(void) {
     lock_end_fork(&turn, true);
 }
 
+static bool is_refused(void) {
+    return os_now_ms() < atomic_load_explicit(&refused_until_ms, memory_order_relaxed);
+}
+
 static void note_refusals(const struct pass *pass) {
     if (pass->refusals >= REFUSALS_MOST) {
-        refused_until_ms = os_now_ms() + REFUSED_MS;
+        atomic_store_explicit(&refused_until_ms, os_now_ms() + REFUSED_MS, memory_order_relaxed);
     }
 }
 
@@ -240,7 +244,7 @@ bool holes_purge_idle(unsigned units) {
     if (!lock_try(&turn)) {
         return true;
     }
-    if (++periods >= patience && os_now_ms() >= refused_until_ms) {
+    if (++periods >= patience && !is_refused()) {
         struct pass pass = {.kind = PASS_IDLE, .units = units, .until_pause = UNITS_AT_ONCE};
         uint32_t heaps = heap_id_limit();
         periods = 0;
@@ -270,45 +274,39 @@ bool holes_purge_idle(unsigned units) {
 
 /* ---- Slack ------------------------------------------------------------------------------------- */
 
-/* Where the search is, which goes round and round. */
-static struct {
-    uint32_t heap;
-    uint32_t heaps;   /* that are left of this round */
-    unsigned classes; /* of the heap that are left, from the largest down: their pages are worth most */
-    uint32_t slabs;   /* of the class that are left */
-    size_t bytes;     /* purged in this round */
-} at;
+/* What a heap costs whatever is in it. */
+#define UNITS_OF_A_HEAP 100
 
-/* What a heap costs in which there is nothing. */
-#define UNITS_OF_A_HEAP 16
-
-static void go_on(struct pass *pass) {
-    if (at.slabs > 0) {
-        at.slabs = look_at_list(pass, heap_by_id(at.heap), at.classes, at.slabs);
-    } else if (at.classes > 0) {
-        at.slabs = bin_count_partial(heap_by_id(at.heap), --at.classes);
+static void go_on(struct pass *pass, struct search *at) {
+    if (at->slabs > 0) {
+        at->slabs = look_at_list(pass, heap_by_id(at->heap), at->classes, at->slabs);
+    } else if (at->classes > 0) {
+        at->slabs = bin_count_partial(heap_by_id(at->heap), --at->classes);
     } else {
-        at.heap = at.heap % (heap_id_limit() - 1) + 1;
-        at.heaps--;
-        at.classes = SIZE_CLASSES;
-        take_in_inbox(heap_by_id(at.heap));
-        charge(pass, UNITS_OF_A_HEAP);
+        at->heap = at->heap % (heap_id_limit() - 1) + 1;
+        at->heaps--;
+        struct heap *heap = heap_by_id(at->heap);
+        if (bin_has_partial(heap)) {
+            take_in_inbox(heap);
+            at->classes = SIZE_CLASSES;
+            charge(pass, UNITS_OF_A_HEAP);
+        }
+        charge(pass, 1);
     }
 }
 
-void holes_begin_round(void) {
-    at.heaps = heap_id_limit(); /* that where it stands may have been looked at in part */
-    at.bytes = 0;
+void holes_begin_round(struct search *at, uint32_t heap) {
+    *at = (struct search){.heap = heap, .heaps = heap_id_limit() - 1};
 }
 
-bool holes_purge_some(unsigned units, size_t wanted, size_t *bytes) {
+size_t holes_purge_some(struct search *at, unsigned units, size_t wanted) {
     struct pass pass = {.kind = PASS_SLACK, .units = units, .until_pause = UNITS_AT_ONCE};
-    bool refused = os_now_ms() < refused_until_ms;
-    while (!refused && at.heaps > 0 && at.bytes + pass.bytes < wanted && may_go_on(&pass)) {
-        go_on(&pass);
+    while (!holes_round_is_over(at) && pass.bytes < wanted && may_go_on(&pass)) {
+        go_on(&pass, at);
     }
     note_refusals(&pass);
-    at.bytes += pass.bytes;
-    *bytes = at.bytes;
-    return refused || at.heaps == 0 || at.bytes >= wanted || pass.refusals >= REFUSALS_MOST;
+    if (is_refused()) {
+        at->heaps = at->classes = at->slabs = 0;
+    }
+    return pass.bytes;
 }

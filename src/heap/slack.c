@@ -6,43 +6,35 @@
 #include "options/options.h"
 #include "os/os.h"
 
-/* Each so many heaps make looks as far apart again: all of their counters are read. */
-#define HEAPS_FOR_A_LOOK 8
-
 /* Work in one look: some 0.3 ms. */
-#define UNITS_AT_A_LOOK 4000
+#define UNITS_AT_A_LOOK 3000
 
-/* A search that finds less than this part of what is free was not worth it: after it the distance to the next
- * one is doubled, so often at most. */
+/* A round that finds less than this part of what is over the bound was not worth it: after it more may be
+ * free until the next, up to so many times as much. */
 #define WORTHLESS_PART 8
 #define CAUTION_MOST 4u
 
 /* Purged in addition to what is over the bound. */
 #define PURGED_PART 16
 
-_Atomic int64_t slack_of_no_heap, slack_purged;
+_Atomic int64_t slack_purged;
 
-/* Bytes of free blocks in slabs, of all heaps, which may be at work meanwhile. */
-static int64_t sum_up(void) {
-    int64_t sum = atomic_load_explicit(&slack_of_no_heap, memory_order_relaxed);
-    for (uint32_t id = 1; id < heap_id_limit(); id++) {
-        sum += atomic_load_explicit(&heap_by_id(id)->slack_bytes, memory_order_relaxed);
-    }
-    return sum;
+static int64_t resident_slack(void) {
+    return arena_slack() - atomic_load_explicit(&slack_purged, memory_order_relaxed);
 }
 
-static int64_t resident(int64_t slack) {
-    return slack - atomic_load_explicit(&slack_purged, memory_order_relaxed);
-}
-
-/* Whoever has the turn of holes.h. */
-static int64_t low;           /* resident slack: the least since the last search */
-static size_t wanted;         /* of the search that has begun; 0: none has */
+static struct lock lock;      /* of what follows; nothing else is done while it is held */
+static int64_t low;           /* resident slack: the least since a search found no more */
 static unsigned caution = 1;  /* 2 and more after searches that were not worth it */
 static size_t purged, grace;  /* in this period and not taken again; what may be free in addition */
 static uint64_t taken_before; /* of holes_taken_again */
 static uint64_t period_ms;    /* when it began */
 static bool was_mistaken;     /* in this period */
+static uint64_t purged_ever;
+
+void slack_lock_lost_by_fork(void) {
+    lock_end_fork(&lock, true);
+}
 
 /* Half of what was purged and taken again in the same period counts: what a program breathes may stay after a
  * few breaths, and where a phase has ended for good, little too much does. */
@@ -63,46 +55,54 @@ static void note_mistakes(void) {
 }
 
 /* What may be free above the least: as much as elsewhere (retention.h). */
-static int64_t bound(int64_t slack) {
+static int64_t bound(void) {
     size_t used = arena_used_bytes();
+    int64_t slack = arena_slack();
     size_t held = slack > 0 ? used - min_size((size_t)slack, used) : used;
     return (int64_t)(arena_share_bytes(held) * caution + grace);
 }
 
 /* What is over the bound and a part of that, so that the next look does not find so again. */
-static size_t wanted_of(int64_t slack, int64_t grown) {
-    int64_t most = bound(slack);
-    return grown > most ? (size_t)(grown - most + most / PURGED_PART) : 0;
+static size_t excess(void) {
+    int64_t now = resident_slack();
+    int64_t most = bound();
+    low = now < low ? now : low;
+    return now - low > most ? (size_t)(now - low - most + most / PURGED_PART) : 0;
 }
 
-static void end_search(size_t bytes) {
-    purged += bytes;
-    if (bytes < wanted) {
-        low = resident(sum_up()); /* the rest shares pages with blocks in use */
-        caution =
-            bytes >= wanted / WORTHLESS_PART ? 1 : (unsigned)min_size((size_t)caution * 2, CAUTION_MOST);
+/* A round has ended, and more is free than may be. Where little was found, by all threads together, the rest
+ * shares pages with blocks in use. */
+static void note_end_of_round(const struct search *search, size_t over) {
+    if (purged_ever - search->purged >= over / WORTHLESS_PART) {
+        caution = 1;
+    } else {
+        caution = (unsigned)min_size((size_t)caution * 2, CAUTION_MOST);
+        low = resident_slack();
     }
-    wanted = 0;
 }
 
 void slack_look(struct heap *self) {
-    size_t bytes;
-    if (self->returned_bytes < SLACK_LOOK_BYTES * (1 + heap_id_limit() / HEAPS_FOR_A_LOOK) ||
-        !holes_take_turn()) {
+    struct search *search = &self->search;
+    self->returned_bytes = 0;
+    lock_acquire(&lock);
+    note_mistakes();
+    size_t wanted = excess();
+    uint64_t before = purged_ever;
+    lock_release(&lock);
+    if (wanted == 0) {
         return;
     }
-    self->returned_bytes = 0;
-    int64_t slack = sum_up();
-    int64_t now = resident(slack);
-    arena_note_slack(slack > 0 ? (size_t)slack : 0);
-    note_mistakes();
-    low = now < low ? now : low;
-    if (wanted == 0) {
-        wanted = wanted_of(slack, now - low);
-        holes_begin_round();
+    if (holes_round_is_over(search)) {
+        holes_begin_round(search, self->id - 1); /* with its own, where threads do not meet */
+        search->purged = before;
     }
-    if (wanted > 0 && holes_purge_some(UNITS_AT_A_LOOK, wanted, &bytes)) {
-        end_search(bytes);
+    size_t bytes = holes_purge_some(search, UNITS_AT_A_LOOK, wanted);
+    lock_acquire(&lock);
+    purged += bytes;
+    purged_ever += bytes;
+    size_t over = excess();
+    if (holes_round_is_over(search) && over > 0) {
+        note_end_of_round(search, over);
     }
-    holes_end_turn();
+    lock_release(&lock);
 }

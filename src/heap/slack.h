@@ -1,34 +1,39 @@
 /* Slack: what free blocks in slabs take of memory.
  *
- * Every heap counts what its owner has put into slabs and not taken from them, whosever these are: the sum
- * over all heaps is what lies in slabs. Where it has grown by more than free memory may stay resident at all,
- * what is over that is looked for and given back (holes.h), a little with each few hundred KiB of blocks that
- * come back, by the threads that return them. What cannot be is in pages that other blocks share, and counts
- * no more until there is less of it. A program that takes again what it was relieved of may have that much
- * more.
+ * Every heap counts what its owner puts into slabs and takes from them, whosever these are, and adds the
+ * difference to a sum of all, by the 64 KiB. Where the sum has grown by more than free memory may stay
+ * resident at all, what is over that is looked for and given back (holes.h), a little with each few hundred
+ * KiB of blocks that come back, by the threads that return them. What cannot be is in pages that other blocks
+ * share, and counts no more until there is less of it. A program that takes again what it was relieved of may
+ * have that much more.
  *
- * Promises no lock and no shared cache line while blocks move, and that the looks cost in proportion to what
- * is returned. Relies on holes and the arena.
+ * Promises no lock while blocks move, and one atomic addition for each 64 KiB of them; that the looks cost in
+ * proportion to what is returned. Relies on holes and the arena.
  */
 #ifndef HAKMEM_HEAP_SLACK_H
 #define HAKMEM_HEAP_SLACK_H
 
+#include "arena/arena.h"
 #include "heap/heap.h"
 
-/* Looks are so far apart in a program of few threads. */
+/* Looks of one heap are so far apart. */
 #define SLACK_LOOK_BYTES ((size_t)256 << 10)
+/* Added to the sum at once. */
+#define SLACK_STEP_BYTES ((int64_t)64 << 10)
 
-/* What threads without a heap have done, and what of all free blocks is not resident, because their pages
- * were purged. relaxed: a guess is enough */
-extern _Atomic int64_t slack_of_no_heap, slack_purged;
+/* What of all free blocks is not resident, because their pages were purged. relaxed: a guess is enough */
+extern _Atomic int64_t slack_purged;
 
 /* `self` is the caller's own heap, or NULL. */
 static inline void slack_add(struct heap *self, int64_t bytes) {
-    if (LIKELY(self != NULL)) {
-        int64_t had = atomic_load_explicit(&self->slack_bytes, memory_order_relaxed); /* its own */
-        atomic_store_explicit(&self->slack_bytes, had + bytes, memory_order_relaxed);
-    } else {
-        atomic_fetch_add_explicit(&slack_of_no_heap, bytes, memory_order_relaxed);
+    if (UNLIKELY(self == NULL)) {
+        arena_add_slack(bytes);
+        return;
+    }
+    self->slack_bytes += bytes;
+    if (UNLIKELY(self->slack_bytes >= SLACK_STEP_BYTES || self->slack_bytes <= -SLACK_STEP_BYTES)) {
+        arena_add_slack(self->slack_bytes);
+        self->slack_bytes = 0;
     }
 }
 
@@ -38,8 +43,10 @@ static inline void slack_note_purged(int64_t bytes) {
     }
 }
 
-/* Looks for holes if it is time to. */
+/* Looks for holes if more is free than may be. */
 void slack_look(struct heap *self);
+/* In a forked child. */
+void slack_lock_lost_by_fork(void);
 
 /* Blocks of together `bytes` have come back to slabs. Takes heaps' locks now and then. */
 static inline void slack_note_returned(struct heap *self, size_t bytes) {

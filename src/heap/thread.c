@@ -6,6 +6,7 @@
 #include "heap/foreign.h"
 #include "heap/holes.h"
 #include "heap/sampling.h"
+#include "heap/slack.h"
 #include "options/options.h"
 #include "os/os.h"
 #include "os/report.h"
@@ -226,6 +227,7 @@ static void after_fork_in_parent(void) {
 static void after_fork_in_child(void) {
     after_fork(true);
     holes_turn_lost_by_fork();
+    slack_lock_lost_by_fork();
     if (heap_child_listener != NULL) {
         heap_child_listener();
     }

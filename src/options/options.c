@@ -89,7 +89,7 @@ static const struct definition definitions[OPTION_COUNT] = {
                            "ask the kernel for huge pages where the program fills its memory", 1, TYPE_BOOL,
                            false},
     [OPTION_MAGAZINE_BYTES] =
-        {"magazine_bytes", "HAKMEM_MAGAZINE_BYTES", "256K",
+        {"magazine_bytes", "HAKMEM_MAGAZINE_BYTES", "384K",
          "most bytes of free blocks that one magazine of a thread may hold (but always four blocks)",
          64 << 20, TYPE_SIZE, true},
     [OPTION_PROF] = {"prof", "HAKMEM_PROF", "0", "sample allocations for heap profiles from the start", 1,

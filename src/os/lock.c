@@ -3,6 +3,8 @@
 #include "os/os.h"
 
 #define SPINS_BEFORE_SLEEP 40
+/* Some 50 us, which it takes to wake a thread. */
+#define SPINS_OF_A_MOMENT 1000
 
 /* relaxed, all of these: statistics */
 static const struct lock *_Atomic apart;
@@ -20,6 +22,12 @@ uint64_t lock_waits(void) {
     return atomic_load_explicit(&waits, memory_order_relaxed);
 }
 
+static void relax(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
 COLD void lock_wait(struct lock *lock) {
     bool is_apart = lock == atomic_load_explicit(&apart, memory_order_relaxed);
     atomic_fetch_add_explicit(is_apart ? &waits_apart : &waits, 1, memory_order_relaxed);
@@ -28,9 +36,7 @@ COLD void lock_wait(struct lock *lock) {
         if (atomic_load_explicit(&lock->state, memory_order_relaxed) == 0 && lock_try(lock)) {
             return;
         }
-#if defined(__x86_64__)
-        __builtin_ia32_pause();
-#endif
+        relax();
     }
     /* acquire pairs with lock_release; 2 because others may already sleep */
     while (atomic_exchange_explicit(&lock->state, 2, memory_order_acquire) != 0) {
@@ -40,4 +46,13 @@ COLD void lock_wait(struct lock *lock) {
 
 COLD void lock_wake(struct lock *lock) {
     os_wake(&lock->state, 1);
+}
+
+COLD void lock_hand_over(struct lock *lock) {
+    lock_release(lock);
+    /* relaxed: only to see whether it was taken */
+    for (int i = 0; i < SPINS_OF_A_MOMENT && atomic_load_explicit(&lock->state, memory_order_relaxed) == 0;
+         i++) {
+        relax();
+    }
 }

@@ -43,6 +43,15 @@ static inline void lock_release(struct lock *lock) {
     }
 }
 
+/* Whoever holds it: somebody may be asleep for it. relaxed: a hint */
+static inline bool lock_is_wanted(const struct lock *lock) {
+    return atomic_load_explicit(&lock->state, memory_order_relaxed) == 2;
+}
+
+/* Releases a lock that is wanted, and gives whoever was woken a moment to take it: a thread that soon takes
+ * it again would else mostly be faster. */
+void lock_hand_over(struct lock *lock);
+
 /* Ends what the thread that forked took before: in the parent a release; in the child, whose only thread
  * inherits the lock, there is nobody to wake. */
 static inline void lock_end_fork(struct lock *lock, bool child) {

@@ -4,8 +4,9 @@
  * range where another thread runs, 0.3 µs for each of 64 ranges in one call. Linux lets a process advise
  * itself that way from 6.13 on; before, and wherever it is refused, the ranges go one by one.
  *
- * Promises not to make that call in a program that is confined to a list of system calls (seccomp), which may
- * end whoever makes another one; to see whether it is takes reading a file. Relies on os and the reader.
+ * Promises not to make that call where a filter of system calls (seccomp) is in force, which may end whoever
+ * makes one that it does not know. To see whether there is one takes reading a file, which is not to be done
+ * behind a program's back: so that is for threads with descriptors of their own. Relies on os and the reader.
  */
 #ifndef HAKMEM_OS_PURGE_H
 #define HAKMEM_OS_PURGE_H
@@ -18,7 +19,8 @@
 extern "C" {
 #endif
 
-/* As os_purge does with each; `done` gets what it returns. `may_look` allows to open the file. */
+/* As os_purge does with each; `done` gets what it returns. `may_look` says that the file may be
+ * opened. */
 void os_purge_many(const struct iovec *ranges, size_t count, bool may_look, bool *done);
 
 #ifdef __cplusplus

@@ -124,6 +124,10 @@ bool os_thread_exists(void) {
     return true;
 }
 
+bool os_thread_is_own(void) {
+    return false; /* it has no table of descriptors of its own here */
+}
+
 void os_thread_lost_by_fork(void) {
 }
 #else
@@ -203,6 +207,10 @@ bool os_thread_start(void (*run)(void)) {
     }
     errno = saved_errno;
     return started;
+}
+
+bool os_thread_is_own(void) {
+    return (uintptr_t)__builtin_frame_address(0) - (uintptr_t)place.stack < STACK_BYTES;
 }
 
 bool os_thread_exists(void) {

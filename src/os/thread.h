@@ -15,6 +15,8 @@
  * needs Linux 5.9). Not again before `run` is about to return. */
 bool os_thread_start(void (*run)(void));
 bool os_thread_exists(void);
+/* Whether the caller is it. */
+bool os_thread_is_own(void);
 /* In a forked child. */
 void os_thread_lost_by_fork(void);
 

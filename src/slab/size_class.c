@@ -45,15 +45,10 @@ struct size_class_use size_class_uses[EXACT_CLASSES];
     ((bytes) <= TINY_MAX_BYTES ? 1u                                                                          \
                                : RUN_OF_16(bytes, 1u, RUN_OF_16(bytes, 17u, (unsigned)SLABS_PER_SUPERSLAB)))
 
-/* Where a magazine would have fewer, half as many more, up to this. */
-#define MAGAZINE_BLOCKS_FEW 16
-
 #define MAGAZINE_BLOCKS(bytes, magazine_bytes)                                                               \
-    ((magazine_bytes) / (bytes) > MAGAZINE_BLOCKS_MAX          ? MAGAZINE_BLOCKS_MAX                         \
-     : (magazine_bytes) / (bytes) >= MAGAZINE_BLOCKS_FEW       ? (magazine_bytes) / (bytes)                  \
-     : (magazine_bytes)*3 / 2 / (bytes) >= MAGAZINE_BLOCKS_FEW ? MAGAZINE_BLOCKS_FEW                         \
-     : (magazine_bytes)*3 / 2 / (bytes) >= MAGAZINE_BLOCKS_MIN ? (magazine_bytes)*3 / 2 / (bytes)            \
-                                                               : MAGAZINE_BLOCKS_MIN)
+    ((magazine_bytes) / (bytes) > MAGAZINE_BLOCKS_MAX   ? MAGAZINE_BLOCKS_MAX                                \
+     : (magazine_bytes) / (bytes) < MAGAZINE_BLOCKS_MIN ? MAGAZINE_BLOCKS_MIN                                \
+                                                        : (magazine_bytes) / (bytes))
 
 #define CLASS_IN_RUN(bytes_, run_slabs_, magazine_bytes)                                                     \
     {                                                                                                        \

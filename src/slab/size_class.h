@@ -41,7 +41,7 @@ extern INTERNAL const uint16_t tiny_class_offsets[TINY_MAX_BYTES + 1];
 
 /* Bounds what one magazine may hold, which is SIZE_CLASS_MAGAZINE_BYTES until then. At most once, before
  * there is a magazine. */
-#define SIZE_CLASS_MAGAZINE_BYTES ((size_t)256 << 10)
+#define SIZE_CLASS_MAGAZINE_BYTES ((size_t)384 << 10)
 void size_class_init(size_t magazine_bytes);
 
 /* 128 < size <= MID_MAX_BYTES. */

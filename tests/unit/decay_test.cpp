@@ -680,6 +680,12 @@ void expect_child_to_succeed(Body body) {
 }
 
 int use_in_child(bool wait_for_memory) {
+    // A run that another thread was giving back when the process forked is nobody's in the child.
+    std::size_t lost = 0;
+    if (wait_for_memory) {
+        hak_collect();
+        lost = retained();
+    }
     std::array<void *, 12> blocks{};
     for (std::size_t i = 0; i < blocks.size(); i++) {
         const std::size_t size = 300'000 + i * 1000;
@@ -695,7 +701,7 @@ int use_in_child(bool wait_for_memory) {
         }
         hak_free(blocks[i]);
     }
-    const auto given_back = [] { return retained() <= kMayStayRetained; };
+    const auto given_back = [lost] { return retained() <= lost + kMayStayRetained; };
     return !wait_for_memory || happens(given_back) ? kFine : kNotGivenBack;
 }
 
