@@ -6,11 +6,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 #include <vector>
 
 #include "hakmem.h"
+#include "os/fault.h"
 #include "support/random.h"
 #include "support/resident.h"
 #include "support/scale.h"
@@ -165,6 +167,12 @@ TEST_P(Holes, GoBackWithoutACallWhenNothingHappensToThem) {
     hak_option_set("decay_ms", "500");
 }
 
+std::uint64_t fallbacks() {
+    hak_stats_t stats{};
+    hak_stats_get(&stats);
+    return stats.fallbacks;
+}
+
 // Neither a period passes, nor is there a thread that waits for one.
 class NoDecay {
   public:
@@ -210,6 +218,30 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Holes,
                          testing::Values(Shape{16, 2000}, Shape{200, 200}, Shape{1000, 50}, Shape{4096, 8},
                                          Shape{5000, 16}, Shape{20000, 8}, Shape{40000, 4}),
                          [](const auto &info) { return std::to_string(info.param.size) + "B"; });
+
+// A program that has locked its memory pays for a few attempts, not for one with each look.
+TEST(HolesOnce, WhereTheOsTakesNothingItIsNotAskedAgainAndAgain) {
+    const auto thin_out_refused = [] {
+        constexpr std::size_t kSize = 1000;
+        const NoDecay no_decay;
+        PointerArray blocks(kHeap / kSize);
+        for (void *&block : blocks) {
+            block = hak_malloc(kSize);
+        }
+        const std::uint64_t had = fallbacks();
+        os_fault_set(OS_FAULT_PURGE, 0, -1);
+        for (std::size_t i = 0; i < blocks.size(); i++) {
+            if (i % 50 != 0) {
+                hak_free(blocks[i]);
+            }
+        }
+        EXPECT_LE(fallbacks() - had, 100u);
+        std::_Exit(testing::Test::HasFailure() ? 1 : 0);
+    };
+    // A process of its own: for ten seconds, nothing that comes after it would be given back.
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(thin_out_refused(), testing::ExitedWithCode(0), "");
+}
 
 // What the OS does not take is left where it is, and all else goes.
 TEST(Holes, AFewLockedPagesKeepOnlyThemselves) {
