@@ -293,17 +293,22 @@ int64_t arena_slack(void) {
     return atomic_load_explicit(&slack.bytes, memory_order_relaxed);
 }
 
-size_t arena_bound(void) {
-    int64_t free_bytes = arena_slack();
-    size_t used = arena.used_slabs;
-    size_t held = free_bytes > 0 ? used - min_size((size_t)free_bytes >> SLAB_SHIFT, used) : used;
-    bool scarce = arena.retention.scarce;
-    return retention_bound(&arena.retention, used) -
-           (retention_share(used, scarce) - retention_share(held, scarce));
+/* Of so many slabs in use, what the program holds. */
+static size_t held(size_t used_slabs) {
+    int64_t bytes = arena_slack();
+    return bytes > 0 ? used_slabs - min_size((size_t)bytes >> SLAB_SHIFT, used_slabs) : used_slabs;
 }
 
-size_t arena_share_bytes(size_t used) {
-    return retention_share(used >> SLAB_SHIFT, arena_is_scarce()) << SLAB_SHIFT;
+size_t arena_bound(void) {
+    size_t used = arena.used_slabs;
+    bool scarce = arena.retention.scarce;
+    return retention_bound(&arena.retention, used) -
+           (retention_share(used, scarce) - retention_share(held(used), scarce));
+}
+
+size_t arena_share_bytes(void) {
+    size_t used = atomic_load_explicit(&arena.used_seen, memory_order_relaxed);
+    return retention_share(held(used), arena_is_scarce()) << SLAB_SHIFT;
 }
 
 void arena_free_slabs(struct region *r, size_t first_slab, size_t slabs, size_t resident) {

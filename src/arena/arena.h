@@ -40,8 +40,8 @@ size_t arena_used_bytes(void);
  * thread; one atomic addition. */
 void arena_add_slack(int64_t bytes);
 int64_t arena_slack(void);
-/* Free memory that may stay resident where so much is used, but for the grace (retention.h). */
-size_t arena_share_bytes(size_t used);
+/* Free memory that may stay resident beside what the program holds, but for the grace (retention.h). */
+size_t arena_share_bytes(void);
 /* Whether the container is near its limit: nothing is made resident that is not needed. */
 bool arena_is_scarce(void);
 /* Gives a run back, the first `used_bytes` of it perhaps resident; `bitmap_touched` says whether its big

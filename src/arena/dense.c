@@ -35,7 +35,7 @@ static bool is_worth_it(const struct superslab *state, unsigned slabs, enum aren
     size_t rest = bit_count(state->free);
     size_t bound = arena_bound();
     size_t ahead = arena.ahead_slabs + arena.filling_slabs + rest;
-    return use != ARENA_USE_UNKNOWN && option_bool(OPTION_HUGE_PAGES) && !arena.retention.scarce &&
+    return option_bool(OPTION_HUGE_PAGES) && !arena.retention.scarce &&
            state->dirty == 0 && /* of the rest, too: it leaves circulation and comes back as one */
            ahead <= arena.used_slabs / part_for(slabs, use) &&
            arena.dirty_slabs + arena.filling_slabs + rest <= retention_purge_target(bound);

@@ -27,7 +27,8 @@ static inline bool dense_may_be_worth_it(enum arena_use use, size_t used_slabs) 
 }
 
 /* The first `slabs` of a superslab, of which no page is resident, have been taken: all of it is made
- * resident, if that is worth it. Arena lock held, and let go meanwhile. Returns whether it is. */
+ * resident, if that is worth it (dense_may_be_worth_it has said that it may be). Arena lock held, and let go
+ * meanwhile. Returns whether it is. */
 bool dense_fill(struct region *region, size_t superslab, unsigned slabs, enum arena_use use);
 
 /* Of the free slabs of a superslab, only these are resident ahead of use from now on. Arena lock held. */

@@ -101,10 +101,13 @@ static void purge_many(const struct iovec *ranges, size_t count, bool *done) {
     os_purge_many(ranges, count, os_thread_is_own(), done);
 }
 
-/* Without the arena's lock; `done` says of which ranges the OS has taken all slabs. */
+/* A range's slabs, and its bitmaps. */
+#define PURGES_MOST (2 * BATCH_RANGES)
+
+/* Without the arena's lock; `done`, which has room for PURGES_MOST, begins with whether the OS has taken the
+ * slabs of each range. */
 static void purge_batch(const struct range *batch, size_t count, bool *done) {
-    struct iovec ranges[2 * BATCH_RANGES]; /* the bitmaps behind the slabs */
-    bool taken[2 * BATCH_RANGES];
+    struct iovec ranges[PURGES_MOST]; /* the bitmaps behind the slabs */
     size_t n = count;
     for (size_t i = 0; i < count; i++) {
         const struct range *range = &batch[i];
@@ -120,10 +123,7 @@ static void purge_batch(const struct range *batch, size_t count, bool *done) {
             ranges[n++] = (struct iovec){r->bitmaps + range->first_bitmap * stride, range->bitmaps * stride};
         }
     }
-    purge_many(ranges, n, taken);
-    for (size_t i = 0; i < count; i++) {
-        done[i] = taken[i];
-    }
+    purge_many(ranges, n, done);
 }
 
 size_t arena_purge_to(size_t target) {
@@ -149,7 +149,7 @@ size_t arena_purge_to(size_t target) {
         }
         arena_begin_purging();
         lock_release(&arena.lock);
-        bool done[BATCH_RANGES];
+        bool done[PURGES_MOST];
         purge_batch(batch, count, done);
         lock_acquire(&arena.lock);
         arena_end_purging();

@@ -83,7 +83,7 @@ enum heap_state { HEAP_ACTIVE, HEAP_ABANDONED, HEAP_SHARED, HEAP_OF_SAMPLES };
 /* Where a thread has its heap. */
 typedef struct heap *_Atomic heap_slot;
 
-/* Where a search for holes is, which goes round and round: see holes.h. */
+/* Where a search for holes is: see holes.h. */
 struct search {
     uint32_t heap;
     uint32_t heaps;   /* that are left of this round */

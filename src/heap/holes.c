@@ -165,6 +165,16 @@ static void look_at(struct pass *pass, struct slab *slab) {
     }
 }
 
+/* Purges what was collected, and lets go of the heap's lock. */
+static void let_go(struct pass *pass, struct heap *heap) {
+    purge_collected(pass);
+    if (pass->kind == PASS_SLACK && lock_is_wanted(&heap->lock)) {
+        lock_hand_over(&heap->lock);
+    } else {
+        lock_release(&heap->lock);
+    }
+}
+
 /* So many slabs of the list, as far as the pass goes: those looked at go to its end. Gives how many are left.
  */
 static uint32_t look_at_list(struct pass *pass, struct heap *heap, unsigned size_class, uint32_t left) {
@@ -177,23 +187,17 @@ static uint32_t look_at_list(struct pass *pass, struct heap *heap, unsigned size
         }
         look_at(pass, slab);
         if (pass->kind == PASS_SLACK && lock_is_wanted(&heap->lock)) {
-            purge_collected(pass);
-            lock_hand_over(&heap->lock);
             pass->units = 0;
-            return left - 1;
-        }
-        if (pass->until_pause == 0) {
+        } else if (pass->until_pause == 0) {
             pass->until_pause = UNITS_AT_ONCE;
-            purge_collected(pass);
-            lock_release(&heap->lock);
+            let_go(pass, heap);
             if (pass->kind == PASS_IDLE) {
                 os_sleep_ms(1); /* or whoever waits for the lock would hardly get it */
             }
             lock_acquire(&heap->lock);
         }
     }
-    purge_collected(pass);
-    lock_release(&heap->lock);
+    let_go(pass, heap);
     return left;
 }
 
@@ -301,11 +305,12 @@ void holes_begin_round(struct search *at, uint32_t heap) {
 
 size_t holes_purge_some(struct search *at, unsigned units, size_t wanted) {
     struct pass pass = {.kind = PASS_SLACK, .units = units, .until_pause = UNITS_AT_ONCE};
-    while (!holes_round_is_over(at) && pass.bytes < wanted && may_go_on(&pass)) {
+    bool refused = is_refused();
+    while (!refused && !holes_round_is_over(at) && pass.bytes < wanted && may_go_on(&pass)) {
         go_on(&pass, at);
     }
     note_refusals(&pass);
-    if (is_refused()) {
+    if (refused || is_refused()) {
         at->heaps = at->classes = at->slabs = 0;
     }
     return pass.bytes;

@@ -56,10 +56,7 @@ static void note_mistakes(void) {
 
 /* What may be free above the least: as much as elsewhere (retention.h). */
 static int64_t bound(void) {
-    size_t used = arena_used_bytes();
-    int64_t slack = arena_slack();
-    size_t held = slack > 0 ? used - min_size((size_t)slack, used) : used;
-    return (int64_t)(arena_share_bytes(held) * caution + grace);
+    return (int64_t)(arena_share_bytes() * caution + grace);
 }
 
 /* What is over the bound and a part of that, so that the next look does not find so again. */
