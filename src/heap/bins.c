@@ -13,8 +13,6 @@
 #define FRESH_BEFORE_POPULATING 4
 /* Of larger blocks a program may never touch every page. */
 #define POPULATED_MAX_BYTES (OS_PAGE_BYTES / 2)
-/* Abandoned heaps asked for a slab before the arena is. */
-#define ABANDONED_ASKED 8
 
 static uint8_t state_of(const struct slab *slab) {
     /* relaxed: under the owner's lock, or a first look that is verified */
@@ -288,24 +286,19 @@ static void make_current(struct heap *heap, unsigned size_class, struct slab *sl
     atomic_store_explicit(&slab->span_bytes, slab->run_slabs * SLAB_BYTES, memory_order_relaxed);
 }
 
-struct adoption {
-    struct heap *heap;
-    unsigned size_class;
-};
-
-static bool adopt_from(struct heap *from, void *context) {
-    const struct adoption *adoption = context;
+/* Another thread's free may still read the old owner in the page map: it keeps such a block as it would one
+ * of a foreign slab, and returns it to the bitmap, where nobody asks whose it is. */
+bool bin_adopt(struct heap *heap, unsigned size_class, struct heap *from) {
     lock_acquire(&from->lock);
     bin_drain_inbox(from);
-    struct slab *slab = list_choose(from, adoption->size_class);
+    struct slab *slab = list_choose(from, size_class);
     if (slab != NULL) {
         list_remove(from, slab);
-        make_current(adoption->heap, adoption->size_class, slab);
+        make_current(heap, size_class, slab);
         /* release pairs with the acquire in bin_release_if_free; a thread that read the old owner takes
          * the old owner's lock and looks again */
-        atomic_store_explicit(&slab->owner, adoption->heap->id, memory_order_release);
-        page_map_set(arena_address(slab), slab->run_slabs,
-                     page_word(adoption->heap->id, adoption->size_class * CLASS_SCALE));
+        atomic_store_explicit(&slab->owner, heap->id, memory_order_release);
+        page_map_set(arena_address(slab), slab->run_slabs, page_word(heap->id, size_class * CLASS_SCALE));
     }
     lock_release(&from->lock);
     return slab != NULL;
@@ -398,7 +391,7 @@ size_t bin_take_used(struct heap *heap, unsigned size_class, void **out, size_t 
     }
 }
 
-/* What was set aside, a slab of an abandoned heap, or a new one. There is no current slab. */
+/* What was set aside, a slab of another heap, or a new one. There is no current slab. */
 static bool next_slab(struct heap *heap, unsigned size_class) {
     struct bin *bin = &heap->bins[size_class];
     if (bin->aside != NULL) {
@@ -407,10 +400,7 @@ static bool next_slab(struct heap *heap, unsigned size_class) {
         count(&heap->counters.refills_current, 1);
         return true;
     }
-    struct adoption adoption = {heap, size_class};
-    /* relaxed: set before the heap is used */
-    bool may_adopt = atomic_load_explicit(&heap->state, memory_order_relaxed) != HEAP_OF_SAMPLES;
-    if (may_adopt && heap_visit_abandoned(adopt_from, &adoption, ABANDONED_ASKED)) {
+    if (adopt_slab(heap, size_class)) {
         count(&heap->counters.slabs_adopted, 1);
         count(&heap->counters.refills_adopted, 1);
         return true;

@@ -99,6 +99,7 @@ struct heap {
     uint32_t id;
     void **slots_free, **slots_end; /* room for magazine arrays behind the heap */
     struct search search;           /* for holes, by the owner */
+    uint32_t asked_last;            /* heap, for a slab */
     uint32_t trimmed;               /* the class whose magazine was looked at last */
     uint32_t slabs_opened;          /* slabs that its owner's frees have opened for others to be taken from */
     size_t returned_bytes;          /* to slabs, since its owner last looked for holes */
@@ -287,8 +288,15 @@ static inline bool bin_has_partial(const struct heap *heap) {
     return atomic_load_explicit(&heap->partial_slabs, memory_order_relaxed) > 0 ||
            atomic_load_explicit(&heap->inbox, memory_order_relaxed) != NULL; /* a hint */
 }
+/* Makes a partly-used slab of another heap the current one; there is none. False if that has none. */
+bool bin_adopt(struct heap *heap, unsigned size_class, struct heap *from);
 /* Releases what is wholly free in the heap's lists, its inbox included. */
 void bin_sweep(struct heap *self, struct heap *heap);
+
+/* ---- adopt.c: slabs of other heaps -------------------------------------------------------------- */
+
+/* Finds another heap with a partly-used slab of the class, which becomes the current one; there is none. */
+bool adopt_slab(struct heap *heap, unsigned size_class);
 
 /* ---- registry.c: all heaps ------------------------------------------------------------------- */
 

@@ -1,0 +1,43 @@
+/* Adopting slabs: before a heap gets a new slab, it looks for one that another heap uses in part.
+ *
+ * Memory that one thread has freed and does not come back for, because it ended, sleeps, or has gone on to
+ * other sizes, would lie there while others take new pages. A few heaps are looked at for each new slab, each
+ * time the next ones, so that this costs little however many there are.
+ */
+#include "arena/arena.h"
+#include "heap/heap.h"
+
+/* Heaps looked at for one slab. */
+#define LOOKED_AT_MOST 32
+/* Free blocks in slabs below which only heaps that no thread has are asked: a program that only grows would
+ * look in vain. */
+#define SLACK_WORTH_A_LOOK ((int64_t)1 << 20)
+
+/* relaxed, all: a guess is enough */
+static bool may_have(const struct heap *from, unsigned size_class, bool any) {
+    if (bin_count_partial(from, size_class) == 0 &&
+        atomic_load_explicit(&from->inbox, memory_order_relaxed) == NULL) {
+        return false;
+    }
+    uint32_t state = atomic_load_explicit(&from->state, memory_order_relaxed);
+    return state == HEAP_ABANDONED || (state == HEAP_ACTIVE && any);
+}
+
+bool adopt_slab(struct heap *heap, unsigned size_class) {
+    /* relaxed: set before the heap is used */
+    if (atomic_load_explicit(&heap->state, memory_order_relaxed) == HEAP_OF_SAMPLES) {
+        return false;
+    }
+    uint32_t last = heap_id_limit() - 1;
+    uint32_t looks = (uint32_t)min_size(last, LOOKED_AT_MOST);
+    bool any = arena_slack() >= SLACK_WORTH_A_LOOK;
+    for (uint32_t i = 0; i < looks; i++) {
+        heap->asked_last = heap->asked_last % last + 1;
+        struct heap *from = heap_by_id(heap->asked_last);
+        if (from != heap && may_have(from, size_class, any) && bin_adopt(heap, size_class, from)) {
+            heap->asked_last--; /* it may have more */
+            return true;
+        }
+    }
+    return false;
+}
