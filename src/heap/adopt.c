@@ -9,18 +9,19 @@
 
 /* Heaps looked at for one slab. */
 #define LOOKED_AT_MOST 32
+/* Smaller blocks are not taken from a heap that a thread has: they would share cache lines with that
+ * thread's, and what it frees of the others would all be another thread's. */
+#define SHARED_LEAST_BYTES 256
 /* Free blocks in slabs below which only heaps that no thread has are asked: a program that only grows would
  * look in vain. */
 #define SLACK_WORTH_A_LOOK ((int64_t)1 << 20)
 
-/* relaxed, all: a guess is enough */
+/* What lies on one line comes first. relaxed, all: a guess is enough */
 static bool may_have(const struct heap *from, unsigned size_class, bool any) {
-    if (bin_count_partial(from, size_class) == 0 &&
-        atomic_load_explicit(&from->inbox, memory_order_relaxed) == NULL) {
-        return false;
-    }
     uint32_t state = atomic_load_explicit(&from->state, memory_order_relaxed);
-    return state == HEAP_ABANDONED || (state == HEAP_ACTIVE && any);
+    return (state == HEAP_ABANDONED || (state == HEAP_ACTIVE && any)) && bin_has_partial(from) &&
+           (bin_count_partial(from, size_class) > 0 ||
+            atomic_load_explicit(&from->inbox, memory_order_relaxed) != NULL);
 }
 
 bool adopt_slab(struct heap *heap, unsigned size_class) {
@@ -30,7 +31,10 @@ bool adopt_slab(struct heap *heap, unsigned size_class) {
     }
     uint32_t last = heap_id_limit() - 1;
     uint32_t looks = (uint32_t)min_size(last, LOOKED_AT_MOST);
-    bool any = arena_slack() >= SLACK_WORTH_A_LOOK;
+    bool any = size_classes[size_class].bytes >= SHARED_LEAST_BYTES && arena_slack() >= SLACK_WORTH_A_LOOK;
+    if (!any && !heap_any_abandoned()) {
+        return false;
+    }
     for (uint32_t i = 0; i < looks; i++) {
         heap->asked_last = heap->asked_last % last + 1;
         struct heap *from = heap_by_id(heap->asked_last);

@@ -8,6 +8,9 @@
 
 /* Partly-used slabs looked at for the fullest. */
 #define CHOICES 8
+/* Of a heap that a thread has, others take only slabs of which so much is free: one that is nearly full would
+ * be pinned by the few blocks that they get of it when its owner is done with the others. */
+#define ADOPTED_FREE_PART 4
 /* A class that got so many fresh slabs in a row, and no free block in between, is growing: the next ones are
  * sure to be filled. */
 #define FRESH_BEFORE_POPULATING 4
@@ -72,6 +75,17 @@ static struct slab *list_choose(struct heap *heap, unsigned size_class) {
         }
     }
     return best;
+}
+
+/* One that is sparse, among the first few; NULL if none is. */
+static struct slab *list_choose_sparse(struct heap *heap, unsigned size_class) {
+    struct slab *slab = list_first(heap, size_class);
+    for (int i = 0; i < CHOICES && slab != NULL; i++, slab = slab->next) {
+        if (slab_count_free(slab) >= size_classes[size_class].blocks / ADOPTED_FREE_PART) {
+            return slab;
+        }
+    }
+    return NULL;
 }
 
 void bin_drain_inbox(struct heap *heap) {
@@ -144,7 +158,7 @@ void bin_release_if_free(struct heap *self, struct slab *slab) {
             return;
         }
         lock_acquire(&owner->lock);
-        /* acquire pairs with the releases in slab_init and adopt_from: where the owner is the new one,
+        /* acquire pairs with the releases in slab_init and bin_adopt: where the owner is the new one,
          * the state is not the old one */
         if (atomic_load_explicit(&slab->owner, memory_order_acquire) != owner->id) {
             lock_release(&owner->lock);
@@ -289,12 +303,21 @@ static void make_current(struct heap *heap, unsigned size_class, struct slab *sl
 /* Another thread's free may still read the old owner in the page map: it keeps such a block as it would one
  * of a foreign slab, and returns it to the bitmap, where nobody asks whose it is. */
 bool bin_adopt(struct heap *heap, unsigned size_class, struct heap *from) {
+    struct slab *slab = NULL;
     lock_acquire(&from->lock);
     bin_drain_inbox(from);
-    struct slab *slab = list_choose(from, size_class);
+    /* relaxed: what has blocks in lists had its state before, and the lock brings it along; whether a thread
+     * has it may change at any time */
+    uint32_t state = atomic_load_explicit(&from->state, memory_order_relaxed);
+    if (state == HEAP_ABANDONED) {
+        slab = list_choose(from, size_class);
+    } else if (state == HEAP_ACTIVE) {
+        slab = list_choose_sparse(from, size_class);
+    }
     if (slab != NULL) {
         list_remove(from, slab);
         make_current(heap, size_class, slab);
+        heap->bins[size_class].fresh = 0;
         /* release pairs with the acquire in bin_release_if_free; a thread that read the old owner takes
          * the old owner's lock and looks again */
         atomic_store_explicit(&slab->owner, heap->id, memory_order_release);

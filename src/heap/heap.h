@@ -216,8 +216,8 @@ static inline bool heap_buffer_remote(struct heap *heap, void *block, unsigned s
 void heap_flush_remote(struct heap *heap);
 
 /* Other threads' blocks from this class on stay with the thread that freed them, where its magazine has room.
- * Smaller ones go back to their owner: two threads shall not get blocks of the same cache line, and a block
- * that is freed again and again is freed fastest by its owner. */
+ * Smaller ones go back to their owner: threads that run shall not get blocks of the same cache line, and a
+ * block that is freed again and again is freed fastest by its owner. */
 #define KEPT_CLASSES TINY_CLASSES
 
 static inline bool heap_keep_remote(struct heap *heap, void *block, unsigned size_class) {
@@ -288,7 +288,7 @@ static inline bool bin_has_partial(const struct heap *heap) {
     return atomic_load_explicit(&heap->partial_slabs, memory_order_relaxed) > 0 ||
            atomic_load_explicit(&heap->inbox, memory_order_relaxed) != NULL; /* a hint */
 }
-/* Makes a partly-used slab of another heap the current one; there is none. False if that has none. */
+/* Makes a partly-used slab of another heap the current one; there is none. False if that has none to give. */
 bool bin_adopt(struct heap *heap, unsigned size_class, struct heap *from);
 /* Releases what is wholly free in the heap's lists, its inbox included. */
 void bin_sweep(struct heap *self, struct heap *heap);
@@ -334,8 +334,7 @@ void registry_unlock(void);
 
 struct heap *heap_by_id(uint32_t id); /* NULL if there never was one */
 uint32_t heap_id_limit(void);         /* ids 1..limit-1 may exist */
-/* Tries `visit` on abandoned heaps until it returns true. */
-bool heap_visit_abandoned(bool (*visit)(struct heap *heap, void *context), void *context, unsigned most);
+bool heap_any_abandoned(void);        /* a hint */
 
 void heap_lock_for_fork(void);
 /* In the child, every heap but `mine` has lost its thread. */

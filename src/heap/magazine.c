@@ -36,7 +36,7 @@ static void trim_some(struct heap *heap) {
         heap->trimmed = (heap->trimmed + 1) % SIZE_CLASSES;
         struct magazine *m = &heap->magazines[heap->trimmed];
         size_t held = magazine_count(m);
-        if (held * size_classes[heap->trimmed].bytes >= TRIMMED_BYTES && held == m->seen) {
+        if (held > 0 && held == m->seen && held * size_classes[heap->trimmed].bytes >= TRIMMED_BYTES) {
             heap_flush_magazine(heap, heap->trimmed, FLUSH_IDLE);
             bin_retire(heap, heap->trimmed);
             held = 0;

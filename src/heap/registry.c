@@ -4,7 +4,6 @@
 #include "os/os.h"
 #include "os/report.h"
 
-#include <limits.h>
 #include <string.h>
 
 /* Ids fit the owner field of a page-map word, less the values that name lanes. */
@@ -20,7 +19,7 @@ static unsigned warm_count;
 /* Heaps trimmed at one go. */
 #define TRIMS_MOST 64
 static uint64_t comings; /* of threads, and goings; under the lock */
-/* of both lists; relaxed look, written under the lock: saves taking it where nothing is to be had */
+/* of both lists; relaxed look, written under the lock */
 static _Atomic uint32_t abandoned_count;
 /* release store under the lock pairs with the acquire loads in heap_by_id and heap_id_limit */
 static _Atomic uint32_t id_limit = 1;
@@ -88,7 +87,7 @@ static void **first_slot(struct heap *heap) {
     return (void **)(void *)(heap + 1);
 }
 
-static struct heap *make(uint32_t id) {
+static struct heap *make(uint32_t id, enum heap_state state) {
     struct taken taken;
     struct slab *run = arena_take(HEAP_BYTES / SLAB_BYTES, 1, SLAB_INTERNAL, ARENA_USE_UNKNOWN, &taken);
     if (run == NULL) {
@@ -100,6 +99,8 @@ static struct heap *make(uint32_t id) {
     }
     heap->magazines[0].top = NULL; /* written to before it is read, or the page takes two faults */
     heap->id = id;
+    /* relaxed: the release store of the table entry publishes it */
+    atomic_store_explicit(&heap->state, state, memory_order_relaxed);
     heap->tag = page_word(id, 0);
     heap->slots_free = first_slot(heap);
     heap->slots_end = (void **)(void *)((char *)heap + HEAP_BYTES);
@@ -126,11 +127,11 @@ static bool make_more_heaps(void) {
 }
 
 /* A new heap in the table of all; the lock is held. NULL if there is no memory or no id. */
-static struct heap *make_next(void) {
+static struct heap *make_next(enum heap_state state) {
     uint32_t id = atomic_load_explicit(&id_limit, memory_order_relaxed);
     struct heap *heap = NULL;
     if (id < HEAP_IDS && (id != FIRST_HEAPS || make_more_heaps())) {
-        heap = make(id);
+        heap = make(id, state);
     }
     if (heap != NULL) {
         atomic_store_explicit(entry(id), heap, memory_order_release);
@@ -141,11 +142,7 @@ static struct heap *make_next(void) {
 
 struct heap *heap_make_for_samples(void) {
     lock_acquire(&lock);
-    struct heap *heap = make_next();
-    if (heap != NULL) {
-        /* relaxed: read by whoever has it by way of a lock, and by its users */
-        atomic_store_explicit(&heap->state, HEAP_OF_SAMPLES, memory_order_relaxed);
-    }
+    struct heap *heap = make_next(HEAP_OF_SAMPLES);
     lock_release(&lock);
     return heap;
 }
@@ -162,7 +159,7 @@ struct heap *heap_acquire(heap_slot *slot, uint32_t patience) {
     heap = abandoned_pop();
     comings++;
     if (heap == NULL) {
-        heap = make_next();
+        heap = make_next(HEAP_ACTIVE);
     }
     if (heap != NULL) {
         heap->owner = (struct owner){.slot = slot, .thread = os_thread_id(), .patience = patience};
@@ -266,14 +263,15 @@ void heap_abandon(struct heap *heap, bool may_stay_warm) {
     parcels_return(NULL, heap); /* what came meanwhile: nothing comes from now on */
 }
 
-static bool cool_down(struct heap *heap, void *context) {
-    (void)context;
-    heap_retire_slabs(heap);
-    return false;
-}
-
 void heap_retire_abandoned(void) {
-    heap_visit_abandoned(cool_down, NULL, UINT_MAX);
+    struct heap *const *const lists[] = {&cold, &warm};
+    lock_acquire(&lock);
+    for (int i = 0; i < 2; i++) {
+        for (struct heap *heap = *lists[i]; heap != NULL; heap = heap->next_abandoned) {
+            heap_retire_slabs(heap);
+        }
+    }
+    lock_release(&lock);
 }
 
 bool heap_cool_abandoned(void) {
@@ -292,22 +290,8 @@ bool heap_cool_abandoned(void) {
     return any && !cool;
 }
 
-bool heap_visit_abandoned(bool (*visit)(struct heap *heap, void *context), void *context, unsigned most) {
-    /* relaxed: missing one that is just being abandoned costs a fresh slab, no more */
-    if (atomic_load_explicit(&abandoned_count, memory_order_relaxed) == 0) {
-        return false;
-    }
-    struct heap *const *const lists[] = {&cold, &warm};
-    bool done = false;
-    lock_acquire(&lock);
-    for (int i = 0; i < 2; i++) {
-        for (struct heap *heap = *lists[i]; heap != NULL && !done && most > 0;
-             heap = heap->next_abandoned, most--) {
-            done = visit(heap, context);
-        }
-    }
-    lock_release(&lock);
-    return done;
+bool heap_any_abandoned(void) {
+    return atomic_load_explicit(&abandoned_count, memory_order_relaxed) > 0;
 }
 
 void heap_lock_for_fork(void) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <future>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -28,49 +29,121 @@ using hakmem_test::Random;
 using hakmem_test::run_threads;
 using hakmem_test::scaled;
 
-class Adopt : public testing::TestWithParam<std::size_t> {};
-
-// One thread fills slabs, frees three of four blocks, and then does nothing that would take some back.
-TEST_P(Adopt, WhatAThreadHasLeftFreeServesOthersWhileItSleeps) {
-    const std::size_t size = GetParam();
-    const std::size_t count = 32 * kMiB / size;
-    std::promise<void> left;
-    std::promise<void> done;
-    std::thread owner([&] {
-        std::vector<void *> blocks;
-        for (std::size_t i = 0; i < count; i++) {
-            blocks.push_back(hak_malloc(size));
-        }
-        for (std::size_t i = 0; i < count; i++) {
-            if (i % 4 != 0) {
-                hak_free(blocks[i]);
-            }
-        }
-        hak_tiny_magazine_flush_all();
-        left.set_value();
-        done.get_future().wait();
-        for (std::size_t i = 0; i < count; i += 4) {
-            hak_free(blocks[i]);
-        }
-    });
-    left.get_future().wait();
-    const std::uint64_t created = counter("slabs_created");
-    const std::uint64_t adopted = counter("slabs_adopted");
-    std::vector<void *> blocks;
-    for (std::size_t i = 0; i < count / 2; i++) {
-        blocks.push_back(hak_malloc(size));
+// A thread that has filled slabs and freed all blocks but one in `gap`, or one in `gap` where `keeps_most`,
+// and then sleeps.
+class Sleeper {
+  public:
+    Sleeper(std::size_t size, std::size_t bytes, std::size_t gap, bool keeps_most)
+        : thread_([=, this] {
+              std::vector<void *> blocks(bytes / size);
+              for (void *&block : blocks) {
+                  block = hak_malloc(size);
+              }
+              for (std::size_t i = 0; i < blocks.size(); i++) {
+                  if ((i % gap == 0) != keeps_most) {
+                      kept_.push_back(blocks[i]);
+                  } else {
+                      hak_free(blocks[i]);
+                  }
+              }
+              hak_tiny_magazine_flush_all();
+              asleep_.set_value();
+              woken_.get_future().wait();
+              for (void *block : kept_) {
+                  hak_free(block);
+              }
+          }) {
+        asleep_.get_future().wait();
     }
-    EXPECT_GT(counter("slabs_adopted") - adopted, 0u);
-    // Those of the vector and the thread; 16 MiB would be 256 of them.
-    EXPECT_LE(counter("slabs_created") - created, 16u);
+    ~Sleeper() {
+        wake();
+    }
+    Sleeper(const Sleeper &) = delete;
+    Sleeper &operator=(const Sleeper &) = delete;
+
+    // It frees what it has kept, and ends.
+    void wake() {
+        if (thread_.joinable()) {
+            woken_.set_value();
+            thread_.join();
+        }
+    }
+    const std::vector<void *> &kept() const {
+        return kept_;
+    }
+
+  private:
+    std::vector<void *> kept_;
+    std::promise<void> asleep_;
+    std::promise<void> woken_;
+    std::thread thread_; // the last: it uses the others
+};
+
+std::vector<void *> allocate(std::size_t size, std::size_t bytes) {
+    std::vector<void *> blocks(bytes / size);
+    for (void *&block : blocks) {
+        block = hak_malloc(size);
+    }
+    return blocks;
+}
+
+void release_all(const std::vector<void *> &blocks) {
     for (void *block : blocks) {
         hak_free(block);
     }
-    done.set_value();
-    owner.join();
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, Adopt, testing::Values(100, 1000, 5000, 20'000),
+class Adopt : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(Adopt, WhatAThreadHasLeftFreeServesOthersWhileItSleeps) {
+    const std::size_t size = GetParam();
+    const Sleeper sleeper(size, 32 * kMiB, 4, false);
+    const std::uint64_t created = counter("slabs_created");
+    const std::uint64_t adopted = counter("slabs_adopted");
+    const std::vector<void *> blocks = allocate(size, 16 * kMiB);
+    EXPECT_GT(counter("slabs_adopted") - adopted, 0u);
+    // Those of other sizes; 16 MiB would be 256 of them.
+    EXPECT_LE(counter("slabs_created") - created, 16u);
+    release_all(blocks);
+}
+
+// The few blocks that others got of them would hold them when their owner has freed the rest.
+TEST_P(Adopt, SlabsThatAreNearlyFullStayTheirOwners) {
+    const std::size_t size = GetParam();
+    const Sleeper sleeper(size, 32 * kMiB, 20, true);
+    const std::uint64_t adopted = counter("slabs_adopted");
+    const std::vector<void *> blocks = allocate(size, 1 * kMiB);
+    EXPECT_EQ(counter("slabs_adopted") - adopted, 0u);
+    release_all(blocks);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, Adopt, testing::Values(300, 1000, 5000, 20'000),
+                         testing::PrintToStringParamName());
+
+class AdoptTiny : public testing::TestWithParam<std::size_t> {};
+
+// Writes of one to its blocks would slow down the other's.
+TEST_P(AdoptTiny, ThreadsThatRunGetNoBlocksOfTheSameCacheLine) {
+    constexpr std::uintptr_t kLineBytes = 64;
+    const std::size_t size = GetParam();
+    const Sleeper sleeper(size, 8 * kMiB, 4, false);
+    std::set<std::uintptr_t> lines;
+    for (void *block : sleeper.kept()) {
+        const auto first = reinterpret_cast<std::uintptr_t>(block);
+        lines.insert(first / kLineBytes);
+        lines.insert((first + size - 1) / kLineBytes);
+    }
+    const std::vector<void *> blocks = allocate(size, 4 * kMiB);
+    std::size_t shared = 0;
+    for (void *block : blocks) {
+        const auto first = reinterpret_cast<std::uintptr_t>(block);
+        shared += lines.count(first / kLineBytes) + lines.count((first + size - 1) / kLineBytes);
+    }
+    EXPECT_EQ(shared, 0u);
+    release_all(blocks);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, AdoptTiny, testing::Values(8, 16, 48, 112),
                          testing::PrintToStringParamName());
 
 struct Held {
@@ -106,7 +179,7 @@ bool release(const Held &held) {
 // size, in which another has just done the same.
 TEST(Adopt, SlabsThatGoToAndFroKeepTheirBlocksApart) {
     constexpr std::size_t kThreads = 6;
-    constexpr std::array<std::size_t, 4> kSizes = {64, 700, 3000, 9000};
+    constexpr std::array<std::size_t, 4> kSizes = {300, 700, 3000, 9000};
     constexpr std::size_t kBytes = 4 * kMiB;
     std::array<Exchange, kThreads> exchanges;
     std::array<bool, kThreads> intact{};
