@@ -15,7 +15,7 @@
  * sure to be filled. */
 #define FRESH_BEFORE_POPULATING 4
 /* Of larger blocks a program may never touch every page. */
-#define POPULATED_MAX_BYTES (OS_PAGE_BYTES / 2)
+#define POPULATED_MAX_BYTES OS_PAGE_BYTES
 
 static uint8_t state_of(const struct slab *slab) {
     /* relaxed: under the owner's lock, or a first look that is verified */
