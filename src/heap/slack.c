@@ -14,6 +14,7 @@
 #define WORTHLESS_PART 8
 #define CAUTION_MOST 4u
 
+#define MORE_PART 2
 /* Purged in addition to what is over the bound. */
 #define PURGED_PART 16
 
@@ -54,9 +55,12 @@ static void note_mistakes(void) {
     }
 }
 
-/* What may be free above the least: as much as elsewhere (retention.h). */
+/* What may be free above the least: as much as elsewhere (retention.h), and in small programs half as much
+ * again, because a free block in a slab is sooner wanted than a whole slab. */
 static int64_t bound(void) {
-    return (int64_t)(arena_share_bytes() * caution + grace);
+    size_t least = option_number(OPTION_RETAIN_MIN);
+    size_t share = max_size(arena_share_bytes(), arena_is_scarce() ? 0 : least + least / MORE_PART);
+    return (int64_t)(share * caution + grace);
 }
 
 /* What is over the bound and a part of that, so that the next look does not find so again. */
