@@ -25,6 +25,7 @@ struct magazine {
     bool flushed;    /* since then */
     uint8_t refills; /* since the array last grew */
     uint16_t seen;   /* blocks when it was last looked at: see trim_some */
+    bool overflowed; /* more came back than it had room for, since the array last grew */
 };
 _Static_assert(sizeof(struct magazine) == CLASS_SCALE, "class offsets in page-map words are scaled by this");
 

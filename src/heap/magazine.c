@@ -15,8 +15,9 @@
  * rounds somewhat smaller than a magazine would otherwise be left with too many blocks at the end of each,
  * flush them, and miss them in the next. */
 #define BATCH_BLOCKS_LEAST ((size_t)16)
-/* A magazine grows when it has run empty or full so often. */
+/* A magazine grows when it has run empty or full so often; further than this only if it has run full. */
 #define USES_BEFORE_GROWTH 3
+#define CAPACITY_ONE_WAY 64
 
 /* Refills, or flushes, for each that is reported upwards. */
 #define EVENT_INTERVAL 16
@@ -78,12 +79,19 @@ static bool grow(struct heap *heap, struct magazine *m, unsigned size_class) {
     m->top = array + held;
     m->end = array + capacity;
     m->refills = 0;
+    m->overflowed = false;
     count(&heap->counters.magazine_growths, 1);
     return true;
 }
 
+/* Where blocks are only taken, a larger one would hold more of them and save little. */
+static bool is_worth_growing(const struct magazine *m) {
+    return m->refills > USES_BEFORE_GROWTH && (m->overflowed || capacity_of(m) < CAPACITY_ONE_WAY);
+}
+
 static bool grow_if_busy(struct heap *heap, struct magazine *m, unsigned size_class) {
-    if (m->base == NULL || ++m->refills > USES_BEFORE_GROWTH) {
+    m->refills = (uint8_t)min_size(m->refills + 1u, UINT8_MAX);
+    if (m->base == NULL || is_worth_growing(m)) {
         m->refills = 0;
         return grow(heap, m, size_class);
     }
@@ -202,6 +210,7 @@ NOINLINE void *heap_refill(struct heap *heap, unsigned size_class, bool may_borr
 
 static void make_room(struct heap *heap, unsigned size_class) {
     struct magazine *m = &heap->magazines[size_class];
+    m->overflowed = true;
     if (grow_if_busy(heap, m, size_class) && m->top != m->end) {
         return;
     }

@@ -84,8 +84,11 @@ static size_t sort_out(struct heap *heap, const struct parcel *parcel, void **re
         struct magazine *m = (struct magazine *)(void *)((char *)heap + offset);
         if (LIKELY(offset < sizeof heap->magazines) && LIKELY(has_room(m))) {
             *m->top++ = block;
-        } else {
-            rest[left++] = block;
+            continue;
+        }
+        rest[left++] = block;
+        if (offset < sizeof heap->magazines) {
+            m->overflowed = true;
         }
     }
     return left;
