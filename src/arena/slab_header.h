@@ -21,6 +21,11 @@ enum slab_state {
     SLAB_INTERNAL, /* the allocator's own memory */
 };
 
+/* Whether its run is one of blocks. */
+static inline bool slab_state_has_blocks(uint8_t state) {
+    return (unsigned)state - SLAB_CURRENT <= SLAB_PARTIAL - SLAB_CURRENT;
+}
+
 /* What is known of the free blocks in a slab's bitmap; anything but the first: it is worth a look. */
 enum slab_returned {
     SLAB_NONE_RETURNED,

@@ -107,7 +107,8 @@ static void forget_views(struct batch *batch) {
     }
 }
 
-static NOINLINE void put(struct heap *heap, struct batch *batch, const struct spot *spot) {
+/* Whether the slab may be gone: a block of it that is still to come is misuse. */
+static NOINLINE bool put(struct heap *heap, const struct spot *spot) {
     uint64_t twice;
     unsigned events = slab_put(spot->slab, spot->word, spot->mask, &twice);
     if (UNLIKELY(twice != 0)) {
@@ -120,7 +121,13 @@ static NOINLINE void put(struct heap *heap, struct batch *batch, const struct sp
     }
     if (events & SLAB_ALL_FREE) {
         bin_release_if_free(heap, spot->slab);
-        forget_views(batch); /* a block of it that is still to come is misuse, which look_up finds */
+    }
+    return (events & SLAB_ALL_FREE) != 0;
+}
+
+static void put_open(struct heap *heap, struct batch *batch, const struct spot *spot) {
+    if (put(heap, spot)) {
+        forget_views(batch); /* look_up finds out */
     }
 }
 
@@ -137,7 +144,7 @@ static inline struct spot *open_word(struct heap *heap, struct batch *batch, str
         if (spot->slab == slab && spot->word == word) {
             return spot;
         }
-        put(heap, batch, spot);
+        put_open(heap, batch, spot);
     }
     batch->used |= 1u << place;
     *spot = (struct spot){slab, word, 0};
@@ -197,10 +204,59 @@ void heap_return_blocks(struct heap *heap, void *const *blocks, size_t n) {
         bytes += (i - begin) * view->class->bytes;
     }
     for (; batch.used != 0; batch.used &= batch.used - 1) {
-        put(heap, &batch, &batch.open[bit_lowest(batch.used)]);
+        put_open(heap, &batch, &batch.open[bit_lowest(batch.used)]);
     }
     slack_note_returned(heap, bytes);
     heap_leave(heap);
+}
+
+/* Where a block of the class lies, found without a branch that depends on the order of blocks; false if there
+ * is anything odd about it. */
+static inline bool find(const void *block, unsigned size_class, struct spot *spot) {
+    struct region *region = region_of((uintptr_t)block);
+    if (UNLIKELY(region == NULL)) {
+        return false;
+    }
+    const struct size_class *c = &size_classes[size_class];
+    size_t index = region_slab_index(region, (uintptr_t)block);
+    index -= region->head_back[index];
+    struct slab *slab = region_slab(region, index);
+    size_t offset = (uintptr_t)block - (region->base + (index << SLAB_SHIFT));
+    size_t number = (size_t)(offset * c->reciprocal >> RECIPROCAL_SHIFT);
+    /* relaxed, both: as in look_up */
+    uint8_t state = atomic_load_explicit(&slab->state, memory_order_relaxed);
+    uint32_t used = atomic_load_explicit(&slab->bump, memory_order_relaxed);
+    *spot = (struct spot){slab, (unsigned)(number / 64), (uint64_t)1 << (number % 64)};
+    return LIKELY(slab_state_has_blocks(state)) && LIKELY(slab->size_class == size_class) &&
+           LIKELY(number * c->bytes == offset) && LIKELY(number < used);
+}
+
+void heap_return_class(struct heap *heap, unsigned size_class, void *const *blocks, size_t n) {
+    struct spot open = {0};
+    size_t i = 0;
+    heap_enter(heap);
+    for (; i < n; i++) {
+        struct spot spot;
+        if (UNLIKELY(!find(blocks[i], size_class, &spot))) {
+            break;
+        }
+        if (spot.slab != open.slab || spot.word != open.word) {
+            if (LIKELY(open.slab != NULL)) {
+                (void)put(heap, &open);
+            }
+            open = spot;
+        } else if (UNLIKELY((open.mask & spot.mask) != 0)) {
+            report_block(DOUBLE_FREE, "", blocks[i], open.slab);
+        } else {
+            open.mask |= spot.mask;
+        }
+    }
+    if (open.slab != NULL) {
+        (void)put(heap, &open);
+    }
+    slack_note_returned(heap, i * size_classes[size_class].bytes);
+    heap_leave(heap);
+    heap_return_blocks(heap, blocks + i, n - i); /* what is odd: it says how */
 }
 
 static uint32_t remote_count(const struct heap *heap) {

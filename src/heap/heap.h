@@ -196,7 +196,9 @@ size_t heap_flush_magazine(struct heap *heap, unsigned size_class, enum flush_ca
 /* ---- flush.c: blocks back to their slabs, from any thread ------------------------------------ */
 
 /* `heap` is the caller's own, or NULL. */
-void heap_return_blocks(struct heap *heap, void *const *blocks, size_t count);
+void heap_return_blocks(struct heap *heap, void *const *blocks, size_t n);
+/* The same for blocks of one class. */
+void heap_return_class(struct heap *heap, unsigned size_class, void *const *blocks, size_t n);
 /* Takes the block of another heap from the program. */
 void heap_free_remote(struct heap *heap, void *block, unsigned size_class);
 /* Puts it into the remote buffer, while there is room for more than one. */

@@ -224,7 +224,7 @@ static void make_room(struct heap *heap, unsigned size_class) {
     count(&heap->counters.flushed_blocks, oldest);
     count_batch(heap->counters.flush_batches, oldest);
     m->flushed = true;
-    heap_return_blocks(heap, m->base, oldest);
+    heap_return_class(heap, size_class, m->base, oldest);
     memmove(m->base, m->base + oldest, (held - oldest) * sizeof *m->base);
     m->top = m->base + (held - oldest);
 }
@@ -256,7 +256,7 @@ size_t heap_flush_magazine(struct heap *heap, unsigned size_class, enum flush_ca
         count(&c->flushed_blocks, held);
         count_batch(c->flush_batches, held);
         m->top = m->base;
-        heap_return_blocks(heap, m->base, held);
+        heap_return_class(heap, size_class, m->base, held);
     }
     return held;
 }
