@@ -231,6 +231,7 @@ static void note_size(void) {
 
 void arena_note_taken(size_t dirty, size_t clean) {
     arena.used_slabs += dirty + clean;
+    arena.used_most = max_size(arena.used_most, arena.used_slabs);
     note_size();
     arena.dirty_slabs -= dirty;
     arena.dirty_low = min_size(arena.dirty_low, arena.dirty_slabs);
@@ -302,7 +303,10 @@ static size_t held(size_t used_slabs) {
 size_t arena_bound(void) {
     size_t used = arena.used_slabs;
     bool scarce = arena.retention.scarce;
-    return retention_bound(&arena.retention, used) -
+    /* Where nobody gives it back once the program falls asleep, a program that uses little shall keep little.
+     */
+    size_t grace_most = decay_is_on() ? arena.used_most : used / 2;
+    return retention_bound(&arena.retention, used, grace_most) -
            (retention_share(used, scarce) - retention_share(held(used), scarce));
 }
 

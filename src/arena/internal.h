@@ -19,6 +19,7 @@ struct arena {
     size_t used_slabs;
     _Atomic size_t used_seen; /* the same; relaxed: a hint for those without the lock */
     _Atomic bool is_scarce;   /* retention.scarce, likewise */
+    size_t used_most;         /* the most in use since the last decay_tick */
     size_t dirty_slabs;       /* free and perhaps resident */
     size_t ahead_slabs;       /* those of them that are so only because of dense_fill */
     size_t filling_slabs;     /* that will be dirty when the fills under way are over */

@@ -17,8 +17,8 @@ size_t retention_share(size_t used, bool scarce) {
     return UNLIKELY(scarce) ? share / SCARCE_PART : share;
 }
 
-size_t retention_bound(const struct retention *r, size_t used) {
-    return retention_share(used, r->scarce) + (r->scarce ? 0 : min_size(r->grace, used / 2));
+size_t retention_bound(const struct retention *r, size_t used, size_t grace_most) {
+    return retention_share(used, r->scarce) + (r->scarce ? 0 : min_size(r->grace, grace_most));
 }
 
 size_t retention_purge_target(size_t bound) {

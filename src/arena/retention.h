@@ -1,9 +1,9 @@
 /* How much free memory may stay resident.
  *
  * Promises a bound that follows from the memory in use and the options alone, but for a grace: a program
- * that keeps coming back for what was purged may keep that much more, up to RETAIN_GRACE and to half of what
- * it uses, and loses it as soon as it does not need it. Pure bookkeeping, in slabs; the arena's lock protects
- * it. Relies on the options.
+ * that keeps coming back for what was purged may keep that much more, up to RETAIN_GRACE and to what the
+ * caller says, and loses it as soon as it does not need it. Pure bookkeeping, in slabs; the arena's lock
+ * protects it. Relies on the options.
  */
 #ifndef HAKMEM_ARENA_RETENTION_H
 #define HAKMEM_ARENA_RETENTION_H
@@ -19,8 +19,8 @@ struct retention {
 
 /* Free slabs that may be resident while `used` are in use, but for the grace. */
 size_t retention_share(size_t used, bool scarce);
-/* Free slabs that may be resident while `used` are in use. */
-size_t retention_bound(const struct retention *retention, size_t used);
+/* Free slabs that may be resident while `used` are in use, and a grace of no more than so many. */
+size_t retention_bound(const struct retention *retention, size_t used, size_t grace_most);
 /* Where purging stops, below the bound, so that the next run given back does not purge again. */
 size_t retention_purge_target(size_t bound);
 

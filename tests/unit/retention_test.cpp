@@ -105,9 +105,10 @@ TEST_F(Retention, BoundIsWhatTheOptionsSayAndAtMostTheGraceMore) {
         const Settings settings = random_settings(random);
         const std::size_t used = random.log_uniform(kUsedBits);
         retention r{};
-        EXPECT_EQ(retention_bound(&r, used), settings.least(used)) << "of a program that missed nothing";
+        EXPECT_EQ(retention_bound(&r, used, used / 2), settings.least(used))
+            << "of a program that missed nothing";
         r.grace = random.log_uniform(kUsedBits);
-        const std::size_t bound = retention_bound(&r, used);
+        const std::size_t bound = retention_bound(&r, used, used / 2);
         ASSERT_GE(bound, settings.least(used)) << used;
         ASSERT_LE(bound, settings.least(used) + std::min(r.grace, used / 2)) << used;
     }
@@ -122,7 +123,8 @@ TEST_F(Retention, BoundNeverFallsWhenMoreIsInUse) {
         r.scarce = random.one_in(2);
         const std::size_t used = random.log_uniform(kUsedBits - 1);
         const std::size_t more = used + random.log_uniform(kUsedBits - 1);
-        ASSERT_LE(retention_bound(&r, used), retention_bound(&r, more)) << used << " and " << more;
+        ASSERT_LE(retention_bound(&r, used, used / 2), retention_bound(&r, more, more / 2))
+            << used << " and " << more;
     }
 }
 
@@ -147,7 +149,7 @@ TEST_F(Retention, WithoutGraceInTheOptionsThereIsNone) {
     for (int i = 0; i < 1000; i++) {
         retention_note_purged(&r, 100);
         retention_note_taken_clean(&r, 100);
-        ASSERT_EQ(retention_bound(&r, 100'000), settings.least(100'000));
+        ASSERT_EQ(retention_bound(&r, 100'000, 100'000 / 2), settings.least(100'000));
     }
 }
 
@@ -189,7 +191,7 @@ TEST_F(Retention, GraceOfAnIdleProgramFallsToNothing) {
         }
         ASSERT_EQ(r.grace, 0u);
         const std::size_t used = random.log_uniform(kUsedBits);
-        ASSERT_EQ(retention_bound(&r, used), settings.least(used));
+        ASSERT_EQ(retention_bound(&r, used, used / 2), settings.least(used));
     }
 }
 
@@ -201,7 +203,7 @@ TEST_F(Retention, NearALimitMuchLessMayStayAndNoGrace) {
         retention r{};
         r.grace = random.log_uniform(kUsedBits);
         r.scarce = true;
-        ASSERT_LE(retention_bound(&r, used), settings.least(used) / 4) << used;
+        ASSERT_LE(retention_bound(&r, used, used / 2), settings.least(used) / 4) << used;
     }
 }
 
@@ -231,7 +233,8 @@ TEST_F(Retention, AnyHistoryGivesTheGraceOfTheModel) {
             ASSERT_EQ(r.grace, model.grace()) << "history " << history << ", step " << step;
             ASSERT_LE(r.grace, settings.most_grace());
             const std::size_t used = random.log_uniform(kUsedBits);
-            ASSERT_EQ(retention_bound(&r, used), settings.least(used) + std::min(model.grace(), used / 2));
+            ASSERT_EQ(retention_bound(&r, used, used / 2),
+                      settings.least(used) + std::min(model.grace(), used / 2));
         }
     }
 }
