@@ -9,6 +9,8 @@
 #define KINDS 32
 /* Most blocks that a testimony serves for. */
 #define CREDIT_MOST 16
+/* Blocks from this size on get no page ahead of use but in steps of a huge page. */
+#define DOUBLED_LEAST_BYTES (2 * SUPERSLAB_BYTES)
 /* Pieces of a block that are looked at: at its start, at its end and between. */
 #define LOOKS_MOST 4
 /* Pages whose contents are looked at, what of each at first, and how many may be as the kernel gave them. */
@@ -21,6 +23,7 @@ static struct kind {
     size_t bytes;
     unsigned credit; /* blocks that the last testimony still serves for */
     unsigned trust;  /* those that it served for at first */
+    bool has_told;   /* one way or the other */
 } kinds[KINDS];
 
 static struct lock lock; /* protects the kinds */
@@ -94,6 +97,7 @@ static void look_if_due(struct kind *kind) {
         lock_release(&lock);
         bool filled = testimony_is_filled(start, seen_bytes, false);
         lock_acquire(&lock);
+        kind->has_told = true;
         if (kind->credit == 0 && kind->start == start) {
             if (filled) {
                 trust_more(kind);
@@ -117,13 +121,24 @@ bool testimony_expects_filled(size_t bytes) {
     return expected;
 }
 
+/* What grows by doubling has no block of the new size to tell, but one of the size before. */
+static struct kind *kind_that_tells(size_t bytes) {
+    struct kind *kind = kind_of(bytes);
+    look_if_due(kind);
+    if (kind->credit > 0 || kind->start != 0 || kind->has_told || bytes < DOUBLED_LEAST_BYTES) {
+        return kind;
+    }
+    look_if_due(kind - 1);
+    return kind - 1;
+}
+
 bool testimony_says_filled(uintptr_t start, size_t bytes, bool clean) {
     struct kind *kind = kind_of(bytes);
     lock_acquire(&lock);
-    look_if_due(kind);
-    bool known = kind->credit > 0;
+    struct kind *telling = kind_that_tells(bytes);
+    bool known = telling->credit > 0;
     if (known) {
-        kind->credit--;
+        telling->credit--;
     }
     if (clean) {
         kind->start = start;
@@ -146,6 +161,7 @@ void testimony_of_freed(uintptr_t start, size_t bytes, bool ahead) {
     bool filled = testimony_is_filled(start, bytes, ahead);
     struct kind *kind = kind_of(bytes);
     lock_acquire(&lock);
+    kind->has_told = true;
     if (filled) {
         trust_more(kind);
     } else {

@@ -171,6 +171,44 @@ TEST(HugePages, SaveFaultsWhereBlocksAreFilled) {
     }
 }
 
+// What grows into a new block of twice the size each time, as vectors do: the old block vouches for the new
+// one.
+void *double_up_to(std::size_t most, std::size_t step) {
+    void *block = nullptr;
+    for (std::size_t size = kMiB; size <= most; size *= 2) {
+        void *next = hak_malloc(size);
+        touch(next, size, step);
+        hak_free(block);
+        block = next;
+    }
+    return block;
+}
+
+TEST(HugePages, SaveFaultsWhereBlocksGrowByDoubling) {
+    constexpr std::size_t kMost = 64 * kMiB;
+    rusage before{};
+    rusage after{};
+    getrusage(RUSAGE_SELF, &before);
+    void *block = double_up_to(kMost, kPage);
+    getrusage(RUSAGE_SELF, &after);
+    const auto faults = static_cast<std::size_t>(after.ru_minflt - before.ru_minflt);
+    hak_free(block);
+    if (kernel_has_huge_pages()) {
+        EXPECT_LE(faults, 8 * kMiB / kPage) << "for " << 2 * kMost / kPage << " pages";
+    } else {
+        EXPECT_LE(faults, 2 * kMost / kPage + 200);
+    }
+}
+
+TEST(HugePages, DoNotSwellWhatGrowsByDoublingAndStaysSparse) {
+    constexpr std::size_t kMost = 64 * kMiB;
+    constexpr std::size_t kStep = 64 * kKiB;
+    const ResidentMeter meter;
+    void *block = double_up_to(kMost, kStep);
+    meter.expect_growth_within(kMost / kStep * kPage + 2 * kMiB, "with one page in sixteen touched");
+    hak_free(block);
+}
+
 TEST(HugeRealloc, ToManyTimesTheSizeMakesNothingResident) {
     constexpr std::size_t kHad = 8 * kMiB;
     constexpr std::size_t kSize = 1024 * kMiB;
