@@ -12,6 +12,8 @@ struct arena arena;
 
 /* 16 MiB. */
 #define LARGE_SLABS 256
+/* What a program may keep that takes so much again and again, and nothing in between: 8 MiB. */
+#define BREATH_SLABS ((size_t)128)
 
 /* Superslabs looked at before the search takes the first that is sure to fit. */
 #define CANDIDATES_MAX 64
@@ -305,7 +307,8 @@ size_t arena_bound(void) {
     bool scarce = arena.retention.scarce;
     /* Where nobody gives it back once the program falls asleep, a program that uses little shall keep little.
      */
-    size_t grace_most = decay_is_on() ? arena.used_most : used / 2;
+    size_t grace_most =
+        decay_is_on() ? arena.used_most : max_size(used / 2, min_size(arena.used_most, BREATH_SLABS));
     return retention_bound(&arena.retention, used, grace_most) -
            (retention_share(used, scarce) - retention_share(held(used), scarce));
 }
