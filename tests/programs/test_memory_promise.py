@@ -335,8 +335,8 @@ static long now_ms(void) {
     return (long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Prints at the start: kB resident, kB of caches; for each sample: the time in ms, kB resident, kB live, and kB
- * live at most since the sample before. */
+/* Prints at the start: kB resident, kB of caches; for each sample: the time in ms, kB resident, kB live, and
+ * kB live at most since the sample before. */
 int main(void) {
     memset(blocks, 0, (size_t)THREADS * MOST_BLOCKS * sizeof *blocks);
     static char output[1 << 16];
@@ -480,8 +480,8 @@ def test_promise_holds_at_every_moment(runner: Runner, compiled: Compiler, grace
     assert len(samples) >= 50, f"too few samples to mean anything\n{finished}"
     broken = []
     for i, (at_ms, resident_kb, live_kb, _) in enumerate(samples):
-        in_use_kb = max(most for ms, _, _, most in samples[: i + 1] if at_ms - ms <= DECAY_MS) * 4 // 3 + cache_kb
-        grace_kb = min(grace_mib * MIB_KB, max(in_use_kb, 8 * MIB_KB))
+        most_kb = max(most for ms, _, _, most in samples[: i + 1] if at_ms - ms <= DECAY_MS)
+        grace_kb = min(grace_mib * MIB_KB, max(most_kb * 4 // 3 + cache_kb, 8 * MIB_KB))
         allowed_kb = live_kb * 112 // 100 + 4 * MIB_KB + grace_kb + cache_kb + 2 * MIB_KB
         if resident_kb - start_kb > allowed_kb:
             broken.append((resident_kb - start_kb, live_kb, allowed_kb))
