@@ -302,15 +302,20 @@ static size_t held(size_t used_slabs) {
     return bytes > 0 ? used_slabs - min_size((size_t)bytes >> SLAB_SHIFT, used_slabs) : used_slabs;
 }
 
-size_t arena_bound(void) {
+static size_t bound(size_t grace_most) {
     size_t used = arena.used_slabs;
     bool scarce = arena.retention.scarce;
-    /* Where nobody gives it back once the program falls asleep, a program that uses little shall keep little.
-     */
-    size_t grace_most =
-        decay_is_on() ? arena.used_most : max_size(used / 2, min_size(arena.used_most, BREATH_SLABS));
     return retention_bound(&arena.retention, used, grace_most) -
            (retention_share(used, scarce) - retention_share(held(used), scarce));
+}
+
+/* Nobody gives it back once the program falls asleep: one that uses little shall keep little. */
+size_t arena_bound_without_thread(void) {
+    return bound(max_size(arena.used_slabs / 2, min_size(arena.used_most, BREATH_SLABS)));
+}
+
+size_t arena_bound(void) {
+    return decay_is_on() ? bound(arena.used_most) : arena_bound_without_thread();
 }
 
 size_t arena_share_bytes(void) {

@@ -110,10 +110,26 @@ bool decay_tick(bool more) {
     return more;
 }
 
+/* Down to what may stay where there is no such thread. Arena lock held. */
+static void purge_to_bound(size_t bound) {
+    if (arena.dirty_slabs > bound) {
+        (void)arena_purge_to(bound);
+    }
+}
+
 void decay_stop(void) {
     lock_acquire(&arena.lock);
     thread_ends();
+    purge_to_bound(arena_bound());
     lock_release(&arena.lock);
+}
+
+void decay_prepare_for_fork(void) {
+    if (decay_is_on()) {
+        lock_acquire(&arena.lock);
+        purge_to_bound(arena_bound_without_thread());
+        lock_release(&arena.lock);
+    }
 }
 
 /* It was of a child of vfork, or the like. */
@@ -135,6 +151,7 @@ static bool may_start(void) {
     thread = STARTING;
     last_success_ms = os_now_ms();
     arena.dirty_low = arena.dirty_slabs;
+    arena.used_most = arena.used_slabs;
     return true;
 }
 

@@ -39,6 +39,8 @@ void decay_do(enum decay_work work);
  */
 void decay_look(void);
 
+/* Before fork, no lock held: the child begins without the thread, and with no more than may stay there. */
+void decay_prepare_for_fork(void);
 /* In a forked child: the thread is the parent's. Arena lock held. */
 void decay_lost_by_fork(void);
 

@@ -48,6 +48,7 @@ void arena_note_taken(size_t dirty, size_t clean);
 
 /* Free slabs that may be resident: the share of what the program holds, and the grace of what is used. */
 size_t arena_bound(void);
+size_t arena_bound_without_thread(void);
 
 /* Purges down to `target` dirty slabs, highest addresses first, letting go of the lock for the system calls.
  * Returns the slabs purged; gives up when the OS refuses. */

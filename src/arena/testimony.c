@@ -11,6 +11,8 @@
 #define CREDIT_MOST 16
 /* Blocks from this size on get no page ahead of use but in steps of a huge page. */
 #define DOUBLED_LEAST_BYTES (2 * SUPERSLAB_BYTES)
+#define DOUBLED_MOST_BYTES ((size_t)256 << 20)
+#define FACTOR_PART 32
 /* Pieces of a block that are looked at: at its start, at its end and between. */
 #define LOOKS_MOST 4
 /* Pages whose contents are looked at, what of each at first, and how many may be as the kernel gave them. */
@@ -121,11 +123,21 @@ bool testimony_expects_filled(size_t bytes) {
     return expected;
 }
 
+/* Whether a block of `bytes` may be what one of `before` has grown into, by half or to its double, but for
+ * what containers and their growth policies add. */
+static bool has_grown_by_a_factor(size_t before, size_t bytes) {
+    size_t tolerance = before / FACTOR_PART;
+    size_t by_half = before + before / 2;
+    return (bytes >= 2 * before - tolerance && bytes <= 2 * before + tolerance) ||
+           (bytes >= by_half - tolerance && bytes <= by_half + tolerance);
+}
+
 /* What grows by doubling has no block of the new size to tell, but one of the size before. */
 static struct kind *kind_that_tells(size_t bytes) {
     struct kind *kind = kind_of(bytes);
     look_if_due(kind);
-    if (kind->credit > 0 || kind->start != 0 || kind->has_told || bytes < DOUBLED_LEAST_BYTES) {
+    if (kind->credit > 0 || kind->start != 0 || kind->has_told || bytes < DOUBLED_LEAST_BYTES ||
+        bytes > DOUBLED_MOST_BYTES || !has_grown_by_a_factor(kind[-1].bytes, bytes)) {
         return kind;
     }
     look_if_due(kind - 1);

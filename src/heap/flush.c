@@ -232,10 +232,22 @@ static inline bool find(const void *block, unsigned size_class, struct spot *spo
 }
 
 void heap_return_class(struct heap *heap, unsigned size_class, void *const *blocks, size_t n) {
+    const struct size_class *c = &size_classes[size_class];
     struct spot open = {0};
+    uintptr_t start = 0; /* of the open word's blocks */
+    size_t bytes = 0;
     size_t i = 0;
     heap_enter(heap);
     for (; i < n; i++) {
+        size_t offset = (uintptr_t)blocks[i] - start;
+        if (offset < bytes) { /* a neighbour */
+            size_t number = (size_t)(offset * c->reciprocal >> RECIPROCAL_SHIFT);
+            uint64_t mask = (uint64_t)1 << number;
+            if (LIKELY(number * c->bytes == offset) && LIKELY((open.mask & mask) == 0)) {
+                open.mask |= mask;
+                continue;
+            }
+        }
         struct spot spot;
         if (UNLIKELY(!find(blocks[i], size_class, &spot))) {
             break;
@@ -245,6 +257,10 @@ void heap_return_class(struct heap *heap, unsigned size_class, void *const *bloc
                 (void)put(heap, &open);
             }
             open = spot;
+            /* relaxed: as in find; at least the blocks that it has seen */
+            size_t used = atomic_load_explicit(&spot.slab->bump, memory_order_relaxed);
+            start = (uintptr_t)blocks[i] - (size_t)bit_lowest(spot.mask) * c->bytes;
+            bytes = min_size(used - (size_t)spot.word * 64, 64) * c->bytes;
         } else if (UNLIKELY((open.mask & spot.mask) != 0)) {
             report_block(DOUBLE_FREE, "", blocks[i], open.slab);
         } else {
@@ -254,7 +270,7 @@ void heap_return_class(struct heap *heap, unsigned size_class, void *const *bloc
     if (open.slab != NULL) {
         (void)put(heap, &open);
     }
-    slack_note_returned(heap, i * size_classes[size_class].bytes);
+    slack_note_returned(heap, i * c->bytes);
     heap_leave(heap);
     heap_return_blocks(heap, blocks + i, n - i); /* what is odd: it says how */
 }

@@ -194,6 +194,7 @@ extern __attribute__((weak)) void _IO_list_resetlock(void);
 
 /* The locks in the order in which they nest. */
 static void before_fork(void) {
+    decay_prepare_for_fork();
     if (_IO_list_lock != NULL) {
         _IO_list_lock();
     }

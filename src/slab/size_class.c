@@ -81,11 +81,35 @@ struct size_class size_classes[SIZE_CLASSES] = {
         OFFSET((c) + 6, (from) / 8 * 14 + 1, (from) / 8 * 15),                                               \
         OFFSET((c) + 7, (from) / 8 * 15 + 1, (from)*2)
 
-const uint16_t tiny_class_offsets[TINY_MAX_BYTES + 1] = {
-    OFFSET(0, 0, 8),     OFFSET(1, 9, 16),  OFFSET(2, 17, 32), OFFSET(3, 33, 48),
-    OFFSET(4, 49, 64),   OFFSET(5, 65, 80), OFFSET(6, 81, 96), OFFSET(7, 97, 112),
-    OFFSET(8, 113, 128), OFFSETS(9, 128),   OFFSETS(17, 256),  OFFSETS(25, 512),
-};
+/* A load from an address that agrees in its last twelve bits with that of a store just before waits for it.
+ * malloc stores to a magazine and next loads from this table: heaps begin with the magazines of the tiny
+ * lane, on a page, and the table comes where on its page no heap has one. Behind a name of its own, because
+ * an address with a displacement costs a cycle. */
+#define MAGAZINES_PAGE_END 0x7c0
+#define TEXT_OF_ARGUMENT(argument) #argument
+#define TEXT_OF(macro) TEXT_OF_ARGUMENT(macro)
+_Static_assert(TINY_CLASSES *CLASS_SCALE <= MAGAZINES_PAGE_END &&
+                   MAGAZINES_PAGE_END + sizeof(uint16_t) * (TINY_MAX_BYTES + 1) <= OS_PAGE_BYTES,
+               "the table shares no page offset with the magazines of the tiny lane");
+static const struct {
+    _Alignas(OS_PAGE_BYTES) unsigned char before[MAGAZINES_PAGE_END];
+    uint16_t offsets[TINY_MAX_BYTES + 1];
+} tiny_table __attribute__((used)) = {.offsets = {
+                                          OFFSET(0, 0, 8),
+                                          OFFSET(1, 9, 16),
+                                          OFFSET(2, 17, 32),
+                                          OFFSET(3, 33, 48),
+                                          OFFSET(4, 49, 64),
+                                          OFFSET(5, 65, 80),
+                                          OFFSET(6, 81, 96),
+                                          OFFSET(7, 97, 112),
+                                          OFFSET(8, 113, 128),
+                                          OFFSETS(9, 128),
+                                          OFFSETS(17, 256),
+                                          OFFSETS(25, 512),
+                                      }};
+__asm__(".globl tiny_class_offsets\n\t.hidden tiny_class_offsets\n\t"
+        ".set tiny_class_offsets, tiny_table + " TEXT_OF(MAGAZINES_PAGE_END));
 
 static unsigned choose_run(size_t bytes) {
     unsigned slabs = 1;

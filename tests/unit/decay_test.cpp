@@ -4,6 +4,7 @@
 // ordinary one: there the allocator's own count of what it retains is judged, and the thread by what it does.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -736,6 +737,35 @@ int use_in_child(bool wait_for_memory) {
 }
 
 class DecayAfterFork : public Decay {};
+
+// What a program may keep that uses nothing and has nobody to give it back: RETAIN_MIN, and of the grace 8
+// MiB.
+constexpr std::size_t kMayStayWithoutThread = 12 * kMiB;
+
+// Keeps up to 64 MiB, because it takes them again and again.
+void breathe_deeply() {
+    for (int i = 0; i < 20; i++) {
+        use_and_free(64 * kMiB);
+    }
+}
+
+TEST_F(DecayAfterFork, AChildDoesNotInheritWhatItsParentBreathes) {
+    set_option("decay_ms", "5000");
+    breathe_deeply();
+    EXPECT_GT(retained(), kMayStayWithoutThread); // or this tests nothing
+    expect_child_to_succeed([] { return retained() <= kMayStayWithoutThread ? kFine : kNotGivenBack; });
+}
+
+TEST_F(DecayAfterFork, WhatWasBreathedGoesWithTheThreadThatLooksAfterIt) {
+    expect_child_to_succeed([] {
+        breathe_deeply();
+        // From now on the thread may not do what the program may.
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
+            return kFine;
+        }
+        return happens([] { return retained() <= kMayStayWithoutThread; }) ? kFine : kNotGivenBack;
+    });
+}
 
 TEST_F(DecayAfterFork, AChildGivesItsMemoryBackToo) {
     for (const bool parent_has_thread : {false, true}) {

@@ -209,6 +209,22 @@ TEST(HugePages, DoNotSwellWhatGrowsByDoublingAndStaysSparse) {
     hak_free(block);
 }
 
+// A filled block says nothing of others than those that are it, grown.
+TEST(HugePages, DoNotSwellASparseBlockBesideAFilledOne) {
+    for (const std::size_t filled : {3 * kMiB, 16 * kMiB, 128 * kMiB}) {
+        void *witness = hak_malloc(filled);
+        touch(witness, filled, kPage);
+        const std::size_t size = filled * 7 / 2;
+        const ResidentMeter meter;
+        void *block = hak_calloc(1, size);
+        touch(block, size, size / 50);
+        meter.expect_growth_within(50 * kPage + 2 * kMiB, std::to_string(filled).c_str());
+        hak_free(block);
+        hak_free(witness);
+        hak_collect();
+    }
+}
+
 TEST(HugeRealloc, ToManyTimesTheSizeMakesNothingResident) {
     constexpr std::size_t kHad = 8 * kMiB;
     constexpr std::size_t kSize = 1024 * kMiB;
