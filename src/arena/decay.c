@@ -111,23 +111,21 @@ bool decay_tick(bool more) {
 }
 
 /* Down to what may stay where there is no such thread. Arena lock held. */
-static void purge_to_bound(size_t bound) {
-    if (arena.dirty_slabs > bound) {
-        (void)arena_purge_to(bound);
-    }
+static void purge_what_it_looked_after(void) {
+    (void)arena_purge_to(arena_bound_without_thread());
 }
 
 void decay_stop(void) {
     lock_acquire(&arena.lock);
     thread_ends();
-    purge_to_bound(arena_bound());
+    purge_what_it_looked_after();
     lock_release(&arena.lock);
 }
 
 void decay_prepare_for_fork(void) {
     if (decay_is_on()) {
         lock_acquire(&arena.lock);
-        purge_to_bound(arena_bound_without_thread());
+        purge_what_it_looked_after();
         lock_release(&arena.lock);
     }
 }

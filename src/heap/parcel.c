@@ -82,12 +82,13 @@ static size_t sort_out(struct heap *heap, const struct parcel *parcel, void **re
         void *block = parcel->blocks[i];
         uint32_t offset = page_map_get(block) ^ heap->tag; /* as on the fast path of free */
         struct magazine *m = (struct magazine *)(void *)((char *)heap + offset);
-        if (LIKELY(offset < sizeof heap->magazines) && LIKELY(has_room(m))) {
+        bool own = offset < sizeof heap->magazines;
+        if (LIKELY(own) && LIKELY(has_room(m))) {
             *m->top++ = block;
             continue;
         }
         rest[left++] = block;
-        if (offset < sizeof heap->magazines) {
+        if (own) {
             m->overflowed = true;
         }
     }
