@@ -15,7 +15,10 @@
  * program. */
 #define OFTEN __attribute__((section(".text.often")))
 #define NOINLINE __attribute__((noinline))
+/* A function that most programs never come to: it stands behind everything else. */
 #define COLD __attribute__((cold, noinline))
+/* The same of a variable that starts as zero. */
+#define SELDOM __attribute__((section(".bss.seldom")))
 #define CACHE_LINE_BYTES ((size_t)64)
 /* On the declaration of a variable: addressed directly, not through the global offset table. */
 #define INTERNAL __attribute__((visibility("hidden")))

@@ -38,8 +38,8 @@ static COLD void *allocate_shared(unsigned size_class, size_t size, bool may_bor
     return sampled && p != NULL ? sampling_exchange(p, size_class, size) : p;
 }
 
-static COLD void *allocate_perhaps_sampled(struct heap *heap, unsigned size_class, size_t size,
-                                           bool may_borrow) {
+static NOINLINE void *allocate_perhaps_sampled(struct heap *heap, unsigned size_class, size_t size,
+                                               bool may_borrow) {
     bool sampled = sampling_decide(size);
     void *p = pop(heap, size_class, may_borrow);
     return sampled && p != NULL ? sampling_exchange(p, size_class, size) : p;

@@ -37,7 +37,7 @@ static int64_t distance(void) {
 }
 
 /* The fast path sees only as far as the next look, behind which the rest of the way waits. */
-COLD bool sampling_decide(size_t bytes) {
+NOINLINE bool sampling_decide(size_t bytes) {
     uint64_t run = atomic_load_explicit(&profile_switch.run, memory_order_acquire);
     int64_t left = thread_self.sample_left + sampler.further;
     if (sampler.run != run) {

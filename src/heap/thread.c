@@ -90,7 +90,7 @@ static void run_in_background(void) {
     parcels_return_all(); /* sent by threads that saw this one just before it ended */
 }
 
-static COLD void start_slow(void) {
+static NOINLINE void start_slow(void) {
     lock_acquire(&start_lock);
     if (!atomic_load_explicit(&started, memory_order_relaxed)) {
         options_init();
@@ -139,7 +139,7 @@ static uint32_t patience(void) {
     return PATIENCE_LEAST << thread_losses;
 }
 
-COLD struct heap *thread_heap_make(void) {
+NOINLINE struct heap *thread_heap_make(void) {
     runtime_start();
     if (thread_ended) {
         report_fallback(FALLBACK_THREAD_ENDING, 0);

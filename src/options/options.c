@@ -120,8 +120,8 @@ static const struct definition definitions[OPTION_COUNT] = {
 };
 
 static struct lock lock; /* protects what follows, except as the accessors say */
-static char stats_file[OPTION_TEXT_BYTES];
-static char prof_file[OPTION_TEXT_BYTES];
+static SELDOM char stats_file[OPTION_TEXT_BYTES];
+static SELDOM char prof_file[OPTION_TEXT_BYTES];
 static enum source sources[OPTION_COUNT];
 /* relaxed everywhere: each value stands alone */
 static _Atomic uint64_t values[OPTION_COUNT];

@@ -148,7 +148,7 @@ static struct {
     size_t tls_half_bytes;
     /* The kernel sets it to 0 when the thread no longer uses the above: acquire pairs with that. */
     _Atomic pid_t id;
-} place;
+} place SELDOM;
 
 static int run_in_thread(void *run) {
     void (*function)(void);
@@ -192,7 +192,7 @@ bool os_thread_start(void (*run)(void)) {
     bool own_descriptors = syscall(SYS_close_range, ~0u, ~0u, 0) == 0;
     if (own_descriptors && wait_until_unused() && make_room()) {
         char *pointer = place.tls + place.tls_half_bytes;
-        memcpy(pointer, &pointer, sizeof pointer); /* x86-64 finds its thread pointer there */
+        memcpy(pointer, &pointer, sizeof(char *)); /* x86-64 finds its thread pointer there */
         void *argument;
         memcpy(&argument, &run, sizeof argument);
         uint64_t all = ~(uint64_t)0;

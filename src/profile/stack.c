@@ -41,10 +41,10 @@ struct walk {
 /* ---- What is the library's own -------------------------------------------------------------------- */
 
 #if defined(HAKMEM_STANDARD_NAMES) && !defined(HAKMEM_STATIC)
-/* The linker's names for where this shared library begins and where its code ends. */
-extern INTERNAL const char __ehdr_start[], etext[];
+/* The linker's names for where this shared library begins and where its code ends (sections.ld). */
+extern INTERNAL const char __ehdr_start[], hakmem_code_end[];
 #define OWN_START __ehdr_start
-#define OWN_END etext
+#define OWN_END hakmem_code_end
 #else
 /* The linker's names for where the section begins and ends that CMakeLists.txt puts all code of a static
  * library into. Weak: without it, the library's frames are not told from the program's. */

@@ -94,20 +94,20 @@ _Static_assert(TINY_CLASSES *CLASS_SCALE <= MAGAZINES_PAGE_END &&
 static const struct {
     _Alignas(OS_PAGE_BYTES) unsigned char before[MAGAZINES_PAGE_END];
     uint16_t offsets[TINY_MAX_BYTES + 1];
-} tiny_table __attribute__((used)) = {.offsets = {
-                                          OFFSET(0, 0, 8),
-                                          OFFSET(1, 9, 16),
-                                          OFFSET(2, 17, 32),
-                                          OFFSET(3, 33, 48),
-                                          OFFSET(4, 49, 64),
-                                          OFFSET(5, 65, 80),
-                                          OFFSET(6, 81, 96),
-                                          OFFSET(7, 97, 112),
-                                          OFFSET(8, 113, 128),
-                                          OFFSETS(9, 128),
-                                          OFFSETS(17, 256),
-                                          OFFSETS(25, 512),
-                                      }};
+} tiny_table __attribute__((used, section(".rodata_tables"))) = {.offsets = {
+                                                                     OFFSET(0, 0, 8),
+                                                                     OFFSET(1, 9, 16),
+                                                                     OFFSET(2, 17, 32),
+                                                                     OFFSET(3, 33, 48),
+                                                                     OFFSET(4, 49, 64),
+                                                                     OFFSET(5, 65, 80),
+                                                                     OFFSET(6, 81, 96),
+                                                                     OFFSET(7, 97, 112),
+                                                                     OFFSET(8, 113, 128),
+                                                                     OFFSETS(9, 128),
+                                                                     OFFSETS(17, 256),
+                                                                     OFFSETS(25, 512),
+                                                                 }};
 __asm__(".globl tiny_class_offsets\n\t.hidden tiny_class_offsets\n\t"
         ".set tiny_class_offsets, tiny_table + " TEXT_OF(MAGAZINES_PAGE_END));
 
