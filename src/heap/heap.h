@@ -158,7 +158,7 @@ static inline void heap_leave(struct heap *heap) {
 }
 
 /* A heap with the room for its magazines' arrays. */
-#define HEAP_BYTES (5 * SLAB_BYTES)
+#define HEAP_BYTES (6 * SLAB_BYTES)
 
 /* The class that a page-map word of a heap's slab names. */
 static inline unsigned page_word_class(uint32_t word) {

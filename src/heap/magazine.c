@@ -19,6 +19,10 @@
 #define USES_BEFORE_GROWTH 3
 #define CAPACITY_ONE_WAY 64
 
+/* The arrays of magazines lie behind the heap, and room for one of so many pointers for each class is left
+ * there when larger ones grow. */
+#define CAPACITY_OF_ALL 32
+
 /* Refills, or flushes, for each that is reported upwards. */
 #define EVENT_INTERVAL 16
 
@@ -57,6 +61,18 @@ static size_t capacity_of(const struct magazine *m) {
     return (size_t)(m->end - m->base);
 }
 
+/* Room for so many pointers behind the heap; NULL if that is full. */
+static void **take_room(struct heap *heap, size_t capacity) {
+    size_t kept = capacity > FIRST_CAPACITY ? SIZE_CLASSES * FIRST_CAPACITY : 0;
+    kept += capacity > CAPACITY_ONE_WAY ? SIZE_CLASSES * CAPACITY_OF_ALL : 0;
+    if ((size_t)(heap->slots_end - heap->slots_free) < capacity + kept) {
+        return NULL;
+    }
+    void **array = heap->slots_free;
+    heap->slots_free += capacity;
+    return array;
+}
+
 /* A larger array for the magazine; the old one stays unused, a third of the room at most. */
 static bool grow(struct heap *heap, struct magazine *m, unsigned size_class) {
     size_t most = size_classes[size_class].magazine_blocks;
@@ -65,13 +81,12 @@ static bool grow(struct heap *heap, struct magazine *m, unsigned size_class) {
         return false;
     }
     size_t capacity = min_size(had == 0 ? FIRST_CAPACITY : had * GROWTH_FACTOR, most);
-    if ((size_t)(heap->slots_end - heap->slots_free) < capacity) {
+    void **array = take_room(heap, capacity);
+    if (array == NULL) {
         report_fallback(FALLBACK_MAGAZINE_FULL_SIZE, size_classes[size_class].bytes);
         return false;
     }
     size_t held = magazine_count(m);
-    void **array = heap->slots_free;
-    heap->slots_free += capacity;
     for (size_t i = 0; i < held; i++) {
         array[i] = m->base[i];
     }

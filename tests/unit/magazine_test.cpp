@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <climits>
+#include <cstdint>
 #include <set>
 #include <vector>
 
@@ -151,6 +152,32 @@ TEST(Magazine, WhatIsUsedAllTheTimeStaysInOne) {
             allocate_and_free(50 + static_cast<std::size_t>(round) % 7, 1000);
         }
         EXPECT_GT(hak_tiny_magazine_flush(size_class), 50);
+    });
+}
+
+// Those of classes that hold many leave room for those that come later.
+TEST(Magazine, ThereIsRoomForThoseOfEveryClass) {
+    run_in_thread([] {
+        for (const std::size_t size : {16, 32, 48, 64, 80, 96, 112, 128}) {
+            for (int round = 0; round < 30; round++) {
+                allocate_and_free(20'000, size);
+            }
+        }
+        constexpr int kRounds = 100;
+        for (std::size_t size = 144; size <= 9000; size += size / 8) {
+            allocate_and_free(100, size);
+            for (int round = 0; round < 10; round++) {
+                allocate_and_free(100, size);
+            }
+        }
+        for (const std::size_t size : {200, 300, 500, 900, 1500, 2500, 5000, 9000}) {
+            allocate_and_free(30, size);
+            const std::uint64_t refills = stats_now().refills;
+            for (int round = 0; round < kRounds; round++) {
+                allocate_and_free(10, size);
+            }
+            EXPECT_LT(stats_now().refills - refills, kRounds) << "ten times as many, without a magazine";
+        }
     });
 }
 
