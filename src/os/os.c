@@ -110,12 +110,16 @@ static char *reserve_at(char *place, size_t bytes) {
     return NULL;
 }
 
+/* Each place asked for is below the last one, until here: the first page of all is no place, and what has to
+ * lie low needs room. */
+#define LOWEST_ASKED_FOR ((uintptr_t)4 << 30)
+
 void *os_reserve(size_t bytes, size_t alignment) {
     if (fault_due(OS_FAULT_RESERVE)) {
         return NULL;
     }
     uintptr_t last = atomic_load_explicit(&reserved_last, memory_order_relaxed);
-    if (alignment > OS_PAGE_BYTES && last > bytes) {
+    if (alignment > OS_PAGE_BYTES && last > LOWEST_ASKED_FOR + bytes + alignment) {
         char *given = reserve_at((char *)round_down(last - bytes, alignment), bytes);
         if (given != NULL) {
             atomic_store_explicit(&reserved_last, (uintptr_t)given, memory_order_relaxed);

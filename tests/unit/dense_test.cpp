@@ -206,7 +206,10 @@ TEST(Dense, EndsSoonWhenLargeBlocksAreFilledNoMore) {
 // Their superslabs, too, are put to other uses, and given back in parts.
 TEST(Dense, HugeBlocksHugePagesAreSplitAsWell) {
     constexpr std::size_t kSize = 16 * kMiB;
+    PointerArray ballast(1); // never touched: in use it is, so that all of a block may stay when it is freed
+    ballast[0] = hak_malloc(16 * kSize);
     for (int i = 0; i < 6; i++) {
+        hak_collect(); // what the last one leaves stays, the pages of those before it go
         PointerArray filled(1);
         fill(filled, kSize);
         hak_free(filled[0]);
@@ -228,6 +231,7 @@ TEST(Dense, HugeBlocksHugePagesAreSplitAsWell) {
         expect_contents(blocks[i], i, 128 * kKiB);
         hak_free(blocks[i]);
     }
+    hak_free(ballast[0]);
 }
 
 // Superslabs that are wholly free, of which the last slabs alone are resident, are opened at their start.
