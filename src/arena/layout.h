@@ -38,6 +38,8 @@
 /* Block bitmap of one slab run: at most 128 words, for 8192 blocks of 8 bytes. */
 #define SLAB_BLOCKS_MAX (SLAB_BYTES / 8)
 #define BITMAP_BYTES (SLAB_BLOCKS_MAX / 8)
+/* Most need less, and their bitmaps stand closer together, on fewer pages. */
+#define MID_BITMAP_BYTES ((size_t)256)
 #define SMALL_BITMAP_BYTES 64
 
 #endif

@@ -119,8 +119,8 @@ static void purge_batch(const struct range *batch, size_t count, bool *done) {
         }
         ranges[i] = (struct iovec){(void *)start, bytes};
         if (range->bitmaps > 0) {
-            size_t stride = SLABS_PER_SUPERSLAB * BITMAP_BYTES;
-            ranges[n++] = (struct iovec){r->bitmaps + range->first_bitmap * stride, range->bitmaps * stride};
+            ranges[n++] = (struct iovec){r->bitmaps + range->first_bitmap * SUPERSLAB_BITMAPS_BYTES,
+                                         range->bitmaps * SUPERSLAB_BITMAPS_BYTES};
         }
     }
     purge_many(ranges, n, done);

@@ -30,6 +30,8 @@ static struct part place(size_t *at, size_t bytes) {
     return part;
 }
 
+_Static_assert(SUPERSLAB_BITMAPS_BYTES % OS_PAGE_BYTES == 0, "those of a superslab can be purged alone");
+
 static struct plan plan_region(size_t bytes) {
     struct plan plan;
     size_t slabs = bytes >> SLAB_SHIFT;
@@ -49,7 +51,7 @@ static struct plan plan_region(size_t bytes) {
     plan.page_words = place(&at, page_map_limit == 0 ? slabs * sizeof(uint32_t) : 0);
     plan.small_bitmaps = place(&at, slabs * SMALL_BITMAP_BYTES);
     at = round_up(at, OS_PAGE_BYTES); /* so that the bitmaps of a superslab can be purged */
-    plan.bitmaps = place(&at, slabs * BITMAP_BYTES);
+    plan.bitmaps = place(&at, superslabs * SUPERSLAB_BITMAPS_BYTES);
     plan.total = round_up(at, SLAB_BYTES);
     return plan;
 }

@@ -37,7 +37,7 @@ struct region {
     uint64_t *bitmaps_touched;      /* bitmap: superslabs whose block bitmaps may be resident */
     uint8_t *head_back;             /* for each slab of a run, how far back the first is; 0 if not in use */
     unsigned char *small_bitmaps;   /* SMALL_BITMAP_BYTES for each slab */
-    unsigned char *bitmaps;         /* BITMAP_BYTES for each slab */
+    unsigned char *bitmaps;         /* for each superslab MID_BITMAP_BYTES and BITMAP_BYTES for each slab */
     _Atomic uint32_t *page_words;   /* one for each slab, where there is no flat page map */
     struct region *next, *previous; /* in the arena's list, oldest first */
 };
@@ -70,11 +70,31 @@ static inline size_t region_slab_index(const struct region *region, uintptr_t ad
     return (address - region->base) >> SLAB_SHIFT;
 }
 
+/* The first slab of the run that holds the address of a block. */
+static inline size_t region_run_index(const struct region *region, uintptr_t address) {
+    size_t index = region_slab_index(region, address);
+    return index - region->head_back[index];
+}
+
 /* Says of each slab of a run how far back the first is, or takes that back. */
 static inline void region_mark_run(struct region *region, size_t first, unsigned slabs, bool used) {
     for (unsigned i = 1; i < slabs; i++) {
         region->head_back[first + i] = used ? (uint8_t)i : 0;
     }
+}
+
+/* What the larger bitmaps of a superslab's runs take. */
+#define SUPERSLAB_BITMAPS_BYTES (SLABS_PER_SUPERSLAB * (MID_BITMAP_BYTES + BITMAP_BYTES))
+
+/* Where a bitmap of `bytes` lies, of the run that begins with slab `index`. */
+static inline void *region_bitmap(const struct region *region, size_t index, size_t bytes) {
+    if (bytes <= SMALL_BITMAP_BYTES) {
+        return region->small_bitmaps + index * SMALL_BITMAP_BYTES;
+    }
+    unsigned char *start = region->bitmaps + index / SLABS_PER_SUPERSLAB * SUPERSLAB_BITMAPS_BYTES;
+    size_t slab = index % SLABS_PER_SUPERSLAB;
+    return bytes <= MID_BITMAP_BYTES ? start + slab * MID_BITMAP_BYTES
+                                     : start + SLABS_PER_SUPERSLAB * MID_BITMAP_BYTES + slab * BITMAP_BYTES;
 }
 
 static inline uintptr_t region_superslab_address(const struct region *region, size_t superslab) {

@@ -339,20 +339,18 @@ static bool fresh_slab(struct heap *heap, unsigned size_class) {
     }
     struct region *region = region_of((uintptr_t)slab);
     size_t index = (size_t)(slab - region_slab(region, 0));
-    unsigned char *words = c->words * sizeof(uint64_t) <= SMALL_BITMAP_BYTES
-                               ? region->small_bitmaps + index * SMALL_BITMAP_BYTES
-                               : region->bitmaps + index * BITMAP_BYTES;
+    _Atomic uint64_t *words = region_bitmap(region, index, c->words * sizeof(uint64_t));
     region_mark_run(region, index, c->run_slabs, true);
     size_class_grow(size_class);
     slab->taken_clean = taken.zero && !taken.resident;
-    slab_init(slab, size_class, heap->id, (_Atomic uint64_t *)(void *)words);
+    slab_init(slab, size_class, heap->id, words);
     page_map_set(region->base + (index << SLAB_SHIFT), c->run_slabs,
                  page_word(heap->id, size_class * CLASS_SCALE));
     bin->current = slab;
     bin->pending[0] = bin->pending[1] = 0;
     bin->fresh += taken.zero && !grows;
     if (grows && slab->taken_clean && arena_is_large() &&
-        os_populate((void *)(region->base + (index << SLAB_SHIFT)), c->run_slabs << SLAB_SHIFT)) {
+        os_populate((void *)(region->base + (index << SLAB_SHIFT)), (size_t)c->run_slabs << SLAB_SHIFT)) {
         slab->taken_clean = false;
         count(&heap->counters.populated_slabs, c->run_slabs);
         count(&heap->counters.faults_avoided, c->run_slabs * SLAB_BYTES / OS_PAGE_BYTES - 1);

@@ -27,137 +27,107 @@ static COLD _Noreturn void report_block(const char *action, const char *detail, 
 #define DOUBLE_FREE "double free"
 #define INVALID_FREE "invalid free"
 
-/* The run that the last block looked at lies in; blocks of one batch often are neighbours. */
+/* The run that a block lies in. */
 struct view {
     uintptr_t start;
-    size_t bytes; /* 0: none */
-    struct slab *slab;
     const struct size_class *class;
     uint32_t used; /* blocks that were handed out when it was looked up: the least there are now */
 };
 
-/* Aborts if `block` is not in a slab in use; `action` says what was to be done. */
-static NOINLINE void look_up(const char *action, const void *block, struct view *view) {
+#define ANY_CLASS SIZE_CLASSES
+
+/* Where a block lies, found without a branch that depends on the order of blocks; false if there is anything
+ * odd about it. The class is the view's, whose number is `wanted`, or becomes that if any will do. */
+static inline bool find(const void *block, unsigned wanted, struct view *view, struct spot *spot) {
     struct region *region = region_of((uintptr_t)block);
     if (UNLIKELY(region == NULL)) {
-        report_block(action, " (not a block of this heap)", block, NULL);
+        return false;
     }
-    size_t index = region_slab_index(region, (uintptr_t)block);
-    index -= region->head_back[index];
+    size_t index = wanted == ANY_CLASS || view->class->run_slabs > 1
+                       ? region_run_index(region, (uintptr_t)block)
+                       : region_slab_index(region, (uintptr_t)block);
     struct slab *slab = region_slab(region, index);
+    if (wanted == ANY_CLASS) {
+        wanted = slab->size_class;
+        view->class = &size_classes[wanted];
+    }
+    view->start = region->base + (index << SLAB_SHIFT);
+    size_t offset = (uintptr_t)block - view->start;
+    size_t number = (size_t)(offset * view->class->reciprocal >> RECIPROCAL_SHIFT);
     /* relaxed: the thread holds a block of the slab, which keeps it in use; where it does not, that is
      * the misuse looked for */
     uint8_t state = atomic_load_explicit(&slab->state, memory_order_relaxed);
-    if (UNLIKELY(state == SLAB_FREE || state == SLAB_INTERNAL || state == SLAB_LARGE)) {
+    /* relaxed: written before the block was handed out */
+    view->used = atomic_load_explicit(&slab->bump, memory_order_relaxed);
+    *spot = (struct spot){slab, (unsigned)(number / 64), (uint64_t)1 << (number % 64)};
+    return LIKELY(slab_state_has_blocks(state)) && LIKELY(slab->size_class == wanted) &&
+           LIKELY(number * view->class->bytes == offset) && LIKELY(number < view->used);
+}
+
+/* Says what is wrong with a block that was not found. */
+static COLD _Noreturn void report_odd(const char *action, const void *block) {
+    struct region *region = region_of((uintptr_t)block);
+    if (region == NULL) {
+        report_block(action, " (not a block of this heap)", block, NULL);
+    }
+    struct slab *slab = region_slab(region, region_run_index(region, (uintptr_t)block));
+    /* relaxed, both: as in find */
+    if (!slab_state_has_blocks(atomic_load_explicit(&slab->state, memory_order_relaxed))) {
         report_block(strcmp(action, INVALID_FREE) == 0 ? DOUBLE_FREE : action,
                      " (its slab is no longer in use)", block, slab);
     }
-    view->slab = slab;
-    view->start = region->base + (index << SLAB_SHIFT);
-    view->class = &size_classes[slab->size_class];
-    view->bytes = view->class->run_slabs * SLAB_BYTES;
-    /* relaxed: written before the block was handed out */
-    view->used = atomic_load_explicit(&slab->bump, memory_order_relaxed);
-}
-
-/* The number of the block in its run; aborts if it is not the start of a block that was handed out. */
-static inline size_t locate(const char *action, const void *block, struct view *view) {
-    if (UNLIKELY((uintptr_t)block - view->start >= view->bytes)) {
-        look_up(action, block, view);
+    const struct size_class *c = &size_classes[slab->size_class];
+    size_t offset = (uintptr_t)block - arena_address(slab);
+    if (offset % c->bytes != 0) {
+        report_block(action, " (not the start of a block)", block, slab);
     }
-    size_t offset = (uintptr_t)block - view->start;
-    size_t number = (size_t)(offset * view->class->reciprocal >> RECIPROCAL_SHIFT);
-    if (UNLIKELY(number * view->class->bytes != offset)) {
-        report_block(action, " (not the start of a block)", block, view->slab);
+    if (offset / c->bytes >= atomic_load_explicit(&slab->bump, memory_order_relaxed)) {
+        report_block(action, " (a block that was never allocated)", block, slab);
     }
-    if (UNLIKELY(number >= view->used)) {
-        view->used = atomic_load_explicit(&view->slab->bump, memory_order_relaxed); /* as above */
-        if (number >= view->used) {
-            report_block(action, " (a block that was never allocated)", block, view->slab);
-        }
-    }
-    return number;
+    report_block(action, "", block, slab); /* what was wrong is so no more: two threads' doing */
 }
 
 void heap_check_block(const char *action, const void *block) {
-    struct view view = {.class = size_classes};
-    (void)locate(action, block, &view);
-}
-
-/* Blocks of one word often lie apart in a batch, between those of other classes: words stay open until
- * another one needs the place, so that most get their blocks by one atomic operation. */
-#define OPEN_WORDS 32
-
-/* Runs that are remembered: blocks of several classes alternate, when another thread frees them. */
-#define VIEWS 32
-
-struct batch {
-    struct spot open[OPEN_WORDS];
-    uint32_t used;
-    struct view views[VIEWS];
-};
-
-static inline struct view *view_of(struct batch *batch, const void *block) {
-    return &batch->views[((uintptr_t)block >> SLAB_SHIFT) % VIEWS];
-}
-
-static void forget_views(struct batch *batch) {
-    for (size_t i = 0; i < VIEWS; i++) {
-        batch->views[i].bytes = 0;
+    struct view view;
+    struct spot spot;
+    if (UNLIKELY(!find(block, ANY_CLASS, &view, &spot))) {
+        report_odd(action, block);
     }
 }
 
-/* Whether the slab may be gone: a block of it that is still to come is misuse. */
-static NOINLINE bool put(struct heap *heap, const struct spot *spot) {
-    uint64_t twice;
-    unsigned events = slab_put(spot->slab, spot->word, spot->mask, &twice);
-    if (UNLIKELY(twice != 0)) {
-        size_t number = spot->word * 64 + bit_lowest(twice);
-        uintptr_t block = arena_address(spot->slab) + number * size_classes[spot->slab->size_class].bytes;
-        report_block(DOUBLE_FREE, "", (void *)block, spot->slab);
-    }
+static COLD _Noreturn void report_twice(const struct slab *slab, unsigned word, uint64_t twice) {
+    size_t number = word * 64 + bit_lowest(twice);
+    uintptr_t block = arena_address(slab) + number * size_classes[slab->size_class].bytes;
+    report_block(DOUBLE_FREE, "", (void *)block, slab);
+}
+
+static NOINLINE void follow(struct heap *heap, struct slab *slab, unsigned events) {
     if (events & SLAB_HAS_FREE) {
-        bin_queue(heap, spot->slab);
+        bin_queue(heap, slab);
     }
     if (events & SLAB_ALL_FREE) {
-        bin_release_if_free(heap, spot->slab);
-    }
-    return (events & SLAB_ALL_FREE) != 0;
-}
-
-static void put_open(struct heap *heap, struct batch *batch, const struct spot *spot) {
-    if (put(heap, spot)) {
-        forget_views(batch); /* look_up finds out */
+        bin_release_if_free(heap, slab);
     }
 }
 
-static size_t place_of(const struct slab *slab, unsigned word) {
-    return ((uintptr_t)slab / sizeof(struct slab) * 5 + word) % OPEN_WORDS;
-}
-
-/* The open word of the slab, which may be new. */
-static inline struct spot *open_word(struct heap *heap, struct batch *batch, struct slab *slab,
-                                     unsigned word) {
-    size_t place = place_of(slab, word);
-    struct spot *spot = &batch->open[place];
-    if ((batch->used >> place & 1) != 0) {
-        if (spot->slab == slab && spot->word == word) {
-            return spot;
-        }
-        put_open(heap, batch, spot);
+static inline void put(struct heap *heap, const struct size_class *c, const struct spot *spot) {
+    uint64_t twice;
+    unsigned events = slab_put(spot->slab, c, spot->word, spot->mask, &twice);
+    if (UNLIKELY(twice != 0)) {
+        report_twice(spot->slab, spot->word, twice);
     }
-    batch->used |= 1u << place;
-    *spot = (struct spot){slab, word, 0};
-    return spot;
+    if (UNLIKELY(events != SLAB_NOTHING)) {
+        follow(heap, spot->slab, events);
+    }
 }
 
-/* Adds blocks to an open word, as long as they are of it and in order; gives how many. What is odd in any way
- * is left to the caller. */
+/* Adds the next blocks, as long as they are of the same word; gives how many. What is odd is left to the
+ * caller, but for a block that is there twice. */
 static inline size_t gather(const struct view *view, struct spot *spot, void *const *blocks, size_t n) {
     size_t bytes = view->class->bytes;
     size_t first = (size_t)spot->word * 64;
     uintptr_t start = view->start + first * bytes;
-    size_t limit = min_size(view->used - first, 64) * bytes;
+    size_t limit = 64 * bytes;
     size_t i = 0;
     if (n == 0 || (uintptr_t)blocks[0] - start >= limit) {
         return 0;
@@ -168,8 +138,11 @@ static inline size_t gather(const struct view *view, struct spot *spot, void *co
         size_t offset = (uintptr_t)blocks[i] - start;
         size_t number = (size_t)(offset * reciprocal >> RECIPROCAL_SHIFT);
         uint64_t bit = (uint64_t)1 << (number % 64);
-        if (offset >= limit || number * bytes != offset || (mask & bit) != 0) {
+        if (offset >= limit || number * bytes != offset || first + number >= view->used) {
             break;
+        }
+        if (UNLIKELY((mask & bit) != 0)) {
+            report_block(DOUBLE_FREE, "", blocks[i], spot->slab); /* before another thread gets the first */
         }
         mask |= bit;
     }
@@ -178,99 +151,39 @@ static inline size_t gather(const struct view *view, struct spot *spot, void *co
 }
 
 void heap_return_blocks(struct heap *heap, void *const *blocks, size_t n) {
+    struct view view;
+    struct spot spot;
+    size_t bytes = 0;
     if (n == 0) {
         return;
     }
     heap_enter(heap);
-    struct batch batch;
-    batch.used = 0;
-    forget_views(&batch);
-    size_t bytes = 0;
     for (size_t i = 0; i < n;) {
         size_t begin = i;
-        struct view *view = view_of(&batch, blocks[i]);
-        size_t number = locate(INVALID_FREE, blocks[i], view);
-        struct spot *spot = open_word(heap, &batch, view->slab, (unsigned)(number / 64));
-        if (UNLIKELY(view->bytes == 0)) {
-            (void)locate(INVALID_FREE, blocks[i], view);
+        if (UNLIKELY(!find(blocks[i], ANY_CLASS, &view, &spot))) {
+            report_odd(INVALID_FREE, blocks[i]);
         }
-        uint64_t mask = (uint64_t)1 << (number % 64);
-        if (UNLIKELY((spot->mask & mask) != 0)) {
-            report_block(DOUBLE_FREE, "", blocks[i], spot->slab);
-        }
-        spot->mask |= mask;
         i++;
-        i += gather(view, spot, blocks + i, n - i);
-        bytes += (i - begin) * view->class->bytes;
-    }
-    for (; batch.used != 0; batch.used &= batch.used - 1) {
-        put_open(heap, &batch, &batch.open[bit_lowest(batch.used)]);
+        i += gather(&view, &spot, blocks + i, n - i);
+        put(heap, view.class, &spot);
+        bytes += (i - begin) * view.class->bytes;
     }
     slack_note_returned(heap, bytes);
     heap_leave(heap);
 }
 
-/* Where a block of the class lies, found without a branch that depends on the order of blocks; false if there
- * is anything odd about it. */
-static inline bool find(const void *block, unsigned size_class, struct spot *spot) {
-    struct region *region = region_of((uintptr_t)block);
-    if (UNLIKELY(region == NULL)) {
-        return false;
-    }
-    const struct size_class *c = &size_classes[size_class];
-    size_t index = region_slab_index(region, (uintptr_t)block);
-    index -= region->head_back[index];
-    struct slab *slab = region_slab(region, index);
-    size_t offset = (uintptr_t)block - (region->base + (index << SLAB_SHIFT));
-    size_t number = (size_t)(offset * c->reciprocal >> RECIPROCAL_SHIFT);
-    /* relaxed, both: as in look_up */
-    uint8_t state = atomic_load_explicit(&slab->state, memory_order_relaxed);
-    uint32_t used = atomic_load_explicit(&slab->bump, memory_order_relaxed);
-    *spot = (struct spot){slab, (unsigned)(number / 64), (uint64_t)1 << (number % 64)};
-    return LIKELY(slab_state_has_blocks(state)) && LIKELY(slab->size_class == size_class) &&
-           LIKELY(number * c->bytes == offset) && LIKELY(number < used);
-}
-
 void heap_return_class(struct heap *heap, unsigned size_class, void *const *blocks, size_t n) {
-    const struct size_class *c = &size_classes[size_class];
-    struct spot open = {0};
-    uintptr_t start = 0; /* of the open word's blocks */
-    size_t bytes = 0;
+    const struct size_class c = size_classes[size_class]; /* which no atomic operation makes be read anew */
+    struct view view = {.class = &c};
+    struct spot spot;
     size_t i = 0;
     heap_enter(heap);
-    for (; i < n; i++) {
-        size_t offset = (uintptr_t)blocks[i] - start;
-        if (offset < bytes) { /* a neighbour */
-            size_t number = (size_t)(offset * c->reciprocal >> RECIPROCAL_SHIFT);
-            uint64_t mask = (uint64_t)1 << number;
-            if (LIKELY(number * c->bytes == offset) && LIKELY((open.mask & mask) == 0)) {
-                open.mask |= mask;
-                continue;
-            }
-        }
-        struct spot spot;
-        if (UNLIKELY(!find(blocks[i], size_class, &spot))) {
-            break;
-        }
-        if (spot.slab != open.slab || spot.word != open.word) {
-            if (LIKELY(open.slab != NULL)) {
-                (void)put(heap, &open);
-            }
-            open = spot;
-            /* relaxed: as in find; at least the blocks that it has seen */
-            size_t used = atomic_load_explicit(&spot.slab->bump, memory_order_relaxed);
-            start = (uintptr_t)blocks[i] - (size_t)bit_lowest(spot.mask) * c->bytes;
-            bytes = min_size(used - (size_t)spot.word * 64, 64) * c->bytes;
-        } else if (UNLIKELY((open.mask & spot.mask) != 0)) {
-            report_block(DOUBLE_FREE, "", blocks[i], open.slab);
-        } else {
-            open.mask |= spot.mask;
-        }
+    while (i < n && LIKELY(find(blocks[i], size_class, &view, &spot))) {
+        i++;
+        i += gather(&view, &spot, blocks + i, n - i);
+        put(heap, &c, &spot);
     }
-    if (open.slab != NULL) {
-        (void)put(heap, &open);
-    }
-    slack_note_returned(heap, i * c->bytes);
+    slack_note_returned(heap, i * c.bytes);
     heap_leave(heap);
     heap_return_blocks(heap, blocks + i, n - i); /* what is odd: it says how */
 }

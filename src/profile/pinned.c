@@ -14,8 +14,7 @@
 
 static const struct slab *slab_of(const void *block) {
     const struct region *region = region_of((uintptr_t)block);
-    size_t index = region_slab_index(region, (uintptr_t)block);
-    return region_slab(region, index - region->head_back[index]);
+    return region_slab(region, region_run_index(region, (uintptr_t)block));
 }
 
 /* Bytes of the slab's blocks that were used and freed, for each of its live ones. */

@@ -89,21 +89,23 @@ size_t slab_take_returned(struct slab *slab, uintptr_t start, uint64_t pending[2
     return n;
 }
 
-/* Read first: the line is everybody's who frees. */
-static void note_returned(struct slab *slab) {
-    if (atomic_load_explicit(&slab->returned, memory_order_relaxed) != SLAB_RETURNED) {
-        atomic_store_explicit(&slab->returned, SLAB_RETURNED, memory_order_relaxed);
-    }
+/* To read a page that is not there yet, as fetch_or may do before it writes, costs a second fault. */
+NOINLINE void slab_touch_bitmap(struct slab *slab, unsigned word) {
+    uint64_t none = 0;
+    /* relaxed: it changes nothing */
+    (void)atomic_compare_exchange_strong_explicit(&slab->words[word], &none, 0, memory_order_relaxed,
+                                                  memory_order_relaxed);
 }
 
 /* Owner: marks blocks free that it holds in no other form. */
 static void put_own(struct slab *slab, unsigned word, uint64_t mask) {
     uint64_t full = size_class_word_mask(&size_classes[slab->size_class], word);
+    slab_note_returning(slab, word);
     /* acquire pairs with the release in slab_put: where this completes a word, what the threads that returned
      * its other blocks did to the slab is over when it is given back. Nothing of the owner's own is to be
      * released here: the summary below is. */
     uint64_t old = atomic_fetch_or_explicit(&slab->words[word], mask, memory_order_acquire);
-    note_returned(slab);
+    slab_note_returned(slab);
     if ((old | mask) == full) {
         atomic_fetch_add_explicit(&slab->full_words, 1, memory_order_release);
     }
@@ -130,23 +132,14 @@ size_t slab_settle(struct slab *slab, uint64_t pending[2]) {
     return (size_t)(c->blocks - bump) * c->bytes;
 }
 
-unsigned slab_put(struct slab *slab, unsigned word, uint64_t mask, uint64_t *double_free) {
+unsigned slab_note_put(struct slab *slab, unsigned word, uint64_t old, uint64_t now) {
     const struct size_class *c = &size_classes[slab->size_class];
     unsigned events = SLAB_NOTHING;
-    /* seq_cst, as is the summary below: the caller reads the slab's state next, and the owner that
-     * parks a slab writes the state and then reads the summary; one of the two must see the other.
-     * Release within it pairs with the acquire in take_word. */
-    uint64_t old = atomic_fetch_or_explicit(&slab->words[word], mask, memory_order_seq_cst);
-    *double_free = old & mask;
-    if (UNLIKELY(*double_free != 0)) {
-        return SLAB_NOTHING;
-    }
-    note_returned(slab);
     if (old == 0) {
         atomic_fetch_or_explicit(&slab->summary[word / 64], (uint64_t)1 << (word % 64), memory_order_seq_cst);
         events |= SLAB_HAS_FREE;
     }
-    if ((old | mask) == size_class_word_mask(c, word)) {
+    if (now == size_class_word_mask(c, word)) {
         /* release so that whoever counts the last word sees all of this thread's work on the slab,
          * acquire so that this thread, if it is the one, sees the others'; seq_cst: see
          * bin_release_if_free */
