@@ -1,11 +1,7 @@
 #include "batch.h"
 
 struct batch *batch_new(size_t capacity) {
-    size_t size = sizeof(struct batch) + capacity * sizeof(void *);
-    struct batch *batch = malloc(size);
-    if (batch == NULL) {
-        bench_out_of_memory(size);
-    }
+    struct batch *batch = bench_malloc_own(sizeof(struct batch) + capacity * sizeof(void *));
     batch->next = NULL;
     batch->count = 0;
     return batch;

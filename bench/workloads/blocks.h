@@ -21,12 +21,18 @@ void bench_scrub(void *block);
 
 _Noreturn void bench_out_of_memory(size_t size);
 
-/* malloc that cannot fail; the first word is written. */
-static inline void *bench_malloc(size_t size) {
-    uint64_t *block = malloc(size);
+/* malloc that cannot fail, of a block that --verify leaves alone: its contents are the program's own. */
+static inline void *bench_malloc_own(size_t size) {
+    void *block = malloc(size);
     if (__builtin_expect(block == NULL, 0)) {
         bench_out_of_memory(size);
     }
+    return block;
+}
+
+/* malloc that cannot fail; the first word is written. */
+static inline void *bench_malloc(size_t size) {
+    uint64_t *block = bench_malloc_own(size);
     if (__builtin_expect(bench.verify, 0)) {
         bench_fill(block, size);
     } else {
