@@ -30,8 +30,10 @@
 #define INTERVAL_LEAST_MS 5
 #define INTERVAL_PART_OF_AGE 64
 #define INTERVAL_MOST_MS 100
-/* ... and so many times as long as the last one took: half a percent of the time. */
+/* ... and so many times as long as the last one took: half a percent of the time. What seems to have taken
+ * longer than this allows for stood still meanwhile: stopped, suspended, without a processor. */
 #define INTERVAL_COSTS 200
+#define INTERVAL_FOR_COSTS_MOST_MS 1000
 /* A process that grows or shrinks by so much, and by this part of what it has, publishes after this part of
  * the interval, and may be young: what it falls asleep with shall not be far from what was said last. */
 #define CHANGE_BYTES ((size_t)4 << 20)
@@ -189,10 +191,14 @@ static void publish(const struct census *census) {
     counters_note_publication();
 }
 
+static uint64_t interval_for_costs_ms(uint64_t cost_ns) {
+    return min_size(cost_ns / (1000000 / INTERVAL_COSTS), INTERVAL_FOR_COSTS_MOST_MS);
+}
+
 static uint64_t interval_ms(uint64_t now_ms) {
     uint64_t interval = (now_ms - loaded_ms()) / INTERVAL_PART_OF_AGE;
     interval = min_size(max_size(interval, INTERVAL_LEAST_MS), INTERVAL_MOST_MS);
-    return max_size(interval, live.cost_ns * INTERVAL_COSTS / 1000000);
+    return max_size(interval, interval_for_costs_ms(live.cost_ns));
 }
 
 /* Some of the census, and the text when it is complete. Returns after how many milliseconds to go on. */
@@ -212,7 +218,7 @@ static uint64_t work(uint64_t now_ms) {
     } while (more && spent < STEP_NS);
     live.cost_ns = spent; /* each step has a pause of its own */
     if (more) {
-        return spent * INTERVAL_COSTS / 1000000;
+        return interval_for_costs_ms(spent);
     }
     publish(census);
     live.counting = false;

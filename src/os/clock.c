@@ -1,6 +1,7 @@
 #include "os/clock.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <time.h>
 
 static struct timespec read_clock(clockid_t clock) {
@@ -11,9 +12,37 @@ static struct timespec read_clock(clockid_t clock) {
     return now;
 }
 
+#ifdef HAKMEM_FAULTS
+static struct {
+    /* relaxed: a test sets them; which thread reads the clock first does not matter */
+    _Atomic unsigned after; /* 0: no stall is to come */
+    _Atomic uint64_t next_ns;
+    _Atomic uint64_t passed_ns;
+} stall;
+
+void os_clock_stall(unsigned after, uint64_t ns) {
+    atomic_store_explicit(&stall.next_ns, ns, memory_order_relaxed);
+    atomic_store_explicit(&stall.after, after, memory_order_relaxed);
+}
+
+static uint64_t stalled_ns(void) {
+    if (atomic_load_explicit(&stall.after, memory_order_relaxed) > 0 &&
+        atomic_fetch_sub_explicit(&stall.after, 1, memory_order_relaxed) == 1) {
+        atomic_fetch_add_explicit(&stall.passed_ns,
+                                  atomic_load_explicit(&stall.next_ns, memory_order_relaxed),
+                                  memory_order_relaxed);
+    }
+    return atomic_load_explicit(&stall.passed_ns, memory_order_relaxed);
+}
+#else
+static inline uint64_t stalled_ns(void) {
+    return 0;
+}
+#endif
+
 uint64_t os_now_ns(void) {
     struct timespec now = read_clock(CLOCK_MONOTONIC);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec + stalled_ns();
 }
 
 uint64_t os_real_ms(void) {

@@ -20,6 +20,7 @@ extern "C" {
 #include "observe/stats.h"
 }
 #include "hakmem.h"
+#include "os/clock.h"
 #include "support/scale.h"
 #include "support/statistics.h"
 
@@ -189,6 +190,21 @@ TEST(Live, AReaderAlwaysFindsAWholeText) {
     stop.store(true, std::memory_order_relaxed);
     for (std::thread &thread : threads) {
         thread.join();
+    }
+}
+
+// A machine that is suspended, or a process that is stopped, in the midst of a publication: the time that has
+// passed is no cost of it.
+TEST(Live, GoesOnAfterTheMachineStoodStill) {
+    constexpr std::uint64_t kHourNs = 3600ull * 1'000'000'000;
+    wait_for_page(getpid());
+    const Page page(getpid());
+    for (unsigned reading = 1; reading <= 4; reading++) {
+        os_clock_stall(reading, kHourNs);
+        const std::uint64_t sequence = page.sequence();
+        while (page.sequence() < sequence + 2) {
+            make_an_event();
+        }
     }
 }
 
