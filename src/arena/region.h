@@ -62,8 +62,12 @@ static inline struct region *region_of(uintptr_t address) {
     return (struct region *)(base << REGION_GRANULE_SHIFT);
 }
 
+static inline struct slab *region_slab_at(uintptr_t base, size_t index) {
+    return (struct slab *)(base + REGION_HEADERS_OFFSET) + index;
+}
+
 static inline struct slab *region_slab(const struct region *region, size_t index) {
-    return (struct slab *)(region->base + REGION_HEADERS_OFFSET) + index;
+    return region_slab_at(region->base, index);
 }
 
 static inline size_t region_slab_index(const struct region *region, uintptr_t address) {

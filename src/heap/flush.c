@@ -10,8 +10,7 @@
 /* Where a block lies. */
 struct spot {
     struct slab *slab;
-    unsigned word;
-    uint64_t mask;
+    size_t number; /* of the block in its run */
 };
 
 static COLD _Noreturn void report_block(const char *action, const char *detail, const void *block,
@@ -27,41 +26,28 @@ static COLD _Noreturn void report_block(const char *action, const char *detail, 
 #define DOUBLE_FREE "double free"
 #define INVALID_FREE "invalid free"
 
-/* The run that a block lies in. */
-struct view {
-    uintptr_t start;
-    const struct size_class *class;
-    uint32_t used; /* blocks that were handed out when it was looked up: the least there are now */
-};
+/* Whether the place `offset` of a run of blocks of `bytes` is that of block `number`, and this was handed
+ * out. relaxed: the thread holds a block of the slab, which keeps it in use, and what is read was written
+ * before the block was handed out; where it does not, that is the misuse looked for. */
+static inline bool is_block(const struct slab *slab, size_t number, size_t offset, size_t bytes) {
+    return LIKELY(slab_state_has_blocks(atomic_load_explicit(&slab->state, memory_order_relaxed))) &&
+           LIKELY(number * bytes == offset) &&
+           LIKELY(number < atomic_load_explicit(&slab->bump, memory_order_relaxed));
+}
 
-#define ANY_CLASS SIZE_CLASSES
-
-/* Where a block lies, found without a branch that depends on the order of blocks; false if there is anything
- * odd about it. The class is the view's, whose number is `wanted`, or becomes that if any will do. */
-static inline bool find(const void *block, unsigned wanted, struct view *view, struct spot *spot) {
+/* Where a block lies, and of which class it is; false if there is anything odd about it. */
+static inline bool find(const void *block, struct spot *spot, const struct size_class **class) {
     struct region *region = region_of((uintptr_t)block);
     if (UNLIKELY(region == NULL)) {
         return false;
     }
-    size_t index = wanted == ANY_CLASS || view->class->run_slabs > 1
-                       ? region_run_index(region, (uintptr_t)block)
-                       : region_slab_index(region, (uintptr_t)block);
+    size_t index = region_run_index(region, (uintptr_t)block);
     struct slab *slab = region_slab(region, index);
-    if (wanted == ANY_CLASS) {
-        wanted = slab->size_class;
-        view->class = &size_classes[wanted];
-    }
-    view->start = region->base + (index << SLAB_SHIFT);
-    size_t offset = (uintptr_t)block - view->start;
-    size_t number = (size_t)(offset * view->class->reciprocal >> RECIPROCAL_SHIFT);
-    /* relaxed: the thread holds a block of the slab, which keeps it in use; where it does not, that is
-     * the misuse looked for */
-    uint8_t state = atomic_load_explicit(&slab->state, memory_order_relaxed);
-    /* relaxed: written before the block was handed out */
-    view->used = atomic_load_explicit(&slab->bump, memory_order_relaxed);
-    *spot = (struct spot){slab, (unsigned)(number / 64), (uint64_t)1 << (number % 64)};
-    return LIKELY(slab_state_has_blocks(state)) && LIKELY(slab->size_class == wanted) &&
-           LIKELY(number * view->class->bytes == offset) && LIKELY(number < view->used);
+    const struct size_class *c = &size_classes[slab->size_class];
+    size_t offset = (uintptr_t)block - region->base - (index << SLAB_SHIFT);
+    *spot = (struct spot){slab, (size_t)(offset * c->reciprocal >> RECIPROCAL_SHIFT)};
+    *class = c;
+    return LIKELY(is_block(slab, spot->number, offset, c->bytes));
 }
 
 /* Says what is wrong with a block that was not found. */
@@ -88,9 +74,9 @@ static COLD _Noreturn void report_odd(const char *action, const void *block) {
 }
 
 void heap_check_block(const char *action, const void *block) {
-    struct view view;
     struct spot spot;
-    if (UNLIKELY(!find(block, ANY_CLASS, &view, &spot))) {
+    const struct size_class *class;
+    if (UNLIKELY(!find(block, &spot, &class))) {
         report_odd(action, block);
     }
 }
@@ -110,82 +96,119 @@ static NOINLINE void follow(struct heap *heap, struct slab *slab, unsigned event
     }
 }
 
-static inline void put(struct heap *heap, const struct size_class *c, const struct spot *spot) {
+struct gathered {
+    uint64_t mask;
+    size_t blocks;
+};
+
+/* Adds the next blocks to the one that `mask` stands for, as long as they are of the same word. What is odd
+ * is left to the caller, but for a block that is there twice. */
+static NOINLINE struct gathered gather(const struct size_class *c, const struct slab *slab,
+                                       uintptr_t word_start, uint64_t mask, void *const *next,
+                                       void *const *end) {
+    const uint64_t reciprocal = c->reciprocal;
+    const size_t bytes = c->bytes;
+    /* Of the word's blocks. relaxed: as in find */
+    size_t used = atomic_load_explicit(&slab->bump, memory_order_relaxed) -
+                  (size_t)((word_start - arena_address(slab)) * reciprocal >> RECIPROCAL_SHIFT);
+    used = min_size(used, 64);
+    void *const *const begin = next;
+    for (; next < end; next++) {
+        size_t offset = (uintptr_t)*next - word_start;
+        size_t number = (size_t)(offset * reciprocal >> RECIPROCAL_SHIFT);
+        uint64_t bit = (uint64_t)1 << (number % 64);
+        if (offset >= 64 * bytes || number * bytes != offset || number >= used) {
+            break;
+        }
+        if (UNLIKELY((mask & bit) != 0)) {
+            report_block(DOUBLE_FREE, "", *next, slab); /* before another thread gets the first */
+        }
+        mask |= bit;
+    }
+    return (struct gathered){mask, (size_t)(next - begin)};
+}
+
+/* The block at `at` and those behind it in the batch that are of its word go back; gives how many these are.
+ */
+static inline size_t put_with_next(struct heap *heap, const struct size_class *c, size_t bytes,
+                                   const struct spot *spot, uintptr_t at, void *const *next,
+                                   void *const *end) {
+    struct gathered all = {(uint64_t)1 << (spot->number % 64), 0};
+    uintptr_t word_start = at - spot->number % 64 * bytes;
+    if (next < end && (uintptr_t)*next - word_start < 64 * bytes) {
+        all = gather(c, spot->slab, word_start, all.mask, next, end);
+    }
     uint64_t twice;
-    unsigned events = slab_put(spot->slab, c, spot->word, spot->mask, &twice);
+    unsigned events = slab_put(spot->slab, (unsigned)(spot->number / 64), all.mask, &twice);
     if (UNLIKELY(twice != 0)) {
-        report_twice(spot->slab, spot->word, twice);
+        report_twice(spot->slab, (unsigned)(spot->number / 64), twice);
     }
     if (UNLIKELY(events != SLAB_NOTHING)) {
         follow(heap, spot->slab, events);
     }
-}
-
-/* Adds the next blocks, as long as they are of the same word; gives how many. What is odd is left to the
- * caller, but for a block that is there twice. */
-static inline size_t gather(const struct view *view, struct spot *spot, void *const *blocks, size_t n) {
-    size_t bytes = view->class->bytes;
-    size_t first = (size_t)spot->word * 64;
-    uintptr_t start = view->start + first * bytes;
-    size_t limit = 64 * bytes;
-    size_t i = 0;
-    if (n == 0 || (uintptr_t)blocks[0] - start >= limit) {
-        return 0;
-    }
-    uint64_t reciprocal = view->class->reciprocal;
-    uint64_t mask = spot->mask;
-    for (; i < n; i++) {
-        size_t offset = (uintptr_t)blocks[i] - start;
-        size_t number = (size_t)(offset * reciprocal >> RECIPROCAL_SHIFT);
-        uint64_t bit = (uint64_t)1 << (number % 64);
-        if (offset >= limit || number * bytes != offset || first + number >= view->used) {
-            break;
-        }
-        if (UNLIKELY((mask & bit) != 0)) {
-            report_block(DOUBLE_FREE, "", blocks[i], spot->slab); /* before another thread gets the first */
-        }
-        mask |= bit;
-    }
-    spot->mask = mask;
-    return i;
+    return all.blocks;
 }
 
 void heap_return_blocks(struct heap *heap, void *const *blocks, size_t n) {
-    struct view view;
-    struct spot spot;
     size_t bytes = 0;
     if (n == 0) {
         return;
     }
     heap_enter(heap);
     for (size_t i = 0; i < n;) {
-        size_t begin = i;
-        if (UNLIKELY(!find(blocks[i], ANY_CLASS, &view, &spot))) {
-            report_odd(INVALID_FREE, blocks[i]);
+        struct spot spot;
+        const struct size_class *c;
+        const void *block = blocks[i++];
+        if (UNLIKELY(!find(block, &spot, &c))) {
+            report_odd(INVALID_FREE, block);
         }
-        i++;
-        i += gather(&view, &spot, blocks + i, n - i);
-        put(heap, view.class, &spot);
-        bytes += (i - begin) * view.class->bytes;
+        size_t more = put_with_next(heap, c, c->bytes, &spot, (uintptr_t)block, blocks + i, blocks + n);
+        i += more;
+        bytes += (1 + more) * c->bytes;
     }
     slack_note_returned(heap, bytes);
     heap_leave(heap);
 }
 
+/* The loop of programs that drop what they built: of what is the same for all blocks, nothing is read anew
+ * behind the atomic operations. */
 void heap_return_class(struct heap *heap, unsigned size_class, void *const *blocks, size_t n) {
-    const struct size_class c = size_classes[size_class]; /* which no atomic operation makes be read anew */
-    struct view view = {.class = &c};
-    struct spot spot;
-    size_t i = 0;
+    const struct size_class *c = &size_classes[size_class];
+    const uint64_t reciprocal = c->reciprocal;
+    const size_t bytes = c->bytes;
+    const bool long_runs = c->run_slabs > 1;
+    void *const *const end = blocks + n;
+    void *const *next = blocks;
+    uintptr_t base = 0; /* of the region of the block before, and its length */
+    size_t extent = 0;
     heap_enter(heap);
-    while (i < n && LIKELY(find(blocks[i], size_class, &view, &spot))) {
-        i++;
-        i += gather(&view, &spot, blocks + i, n - i);
-        put(heap, &c, &spot);
+    while (next < end) {
+        uintptr_t at = (uintptr_t)*next;
+        if (UNLIKELY(at - base >= extent)) {
+            const struct region *region = region_of(at);
+            if (region == NULL) {
+                break;
+            }
+            base = region->base;
+            extent = region->bytes;
+        }
+        size_t index = (at - base) >> SLAB_SHIFT;
+        if (long_runs) {
+            index = region_run_index(region_of(at), at);
+        }
+        struct slab *slab = region_slab_at(base, index);
+        size_t offset = at - base - (index << SLAB_SHIFT);
+        struct spot spot = {slab, (size_t)(offset * reciprocal >> RECIPROCAL_SHIFT)};
+        if (UNLIKELY(slab->size_class != size_class) ||
+            UNLIKELY(!is_block(slab, spot.number, offset, bytes))) {
+            break;
+        }
+        next++;
+        next += put_with_next(heap, c, bytes, &spot, at, next, end);
     }
-    slack_note_returned(heap, i * c.bytes);
+    slack_note_returned(heap, (size_t)(next - blocks) * bytes);
     heap_leave(heap);
-    heap_return_blocks(heap, blocks + i, n - i); /* what is odd: it says how */
+    heap_return_blocks(heap, next, (size_t)(end - next)); /* what is odd: it says how */
 }
 
 static uint32_t remote_count(const struct heap *heap) {

@@ -17,15 +17,13 @@ void slab_init(struct slab *slab, unsigned size_class, uint32_t owner, _Atomic u
     atomic_store_explicit(&slab->state, SLAB_CURRENT, memory_order_release);
 }
 
-/* Blocks `bits` of the word whose first block is number `base`, highest address first. */
-static size_t expand(uintptr_t start, size_t bytes, unsigned base, uint64_t bits, void **out) {
-    size_t n = 0;
-    while (bits != 0) {
-        unsigned bit = bit_highest(bits);
-        bits &= ~((uint64_t)1 << bit);
-        out[n++] = (void *)(start + (base + bit) * bytes);
+/* Blocks `bits`, of which there are `n`, of the word whose first block is at `first`; highest address first.
+ */
+static void expand(uintptr_t first, size_t bytes, uint64_t bits, size_t n, void **out) {
+    for (; n > 0; n--) {
+        out[n - 1] = (void *)(first + bit_lowest(bits) * bytes);
+        bits &= bits - 1;
     }
-    return n;
 }
 
 static size_t take_word(struct slab *slab, uintptr_t start, unsigned word, void **out, size_t want,
@@ -37,8 +35,9 @@ static size_t take_word(struct slab *slab, uintptr_t start, unsigned word, void 
         /* relaxed: only the owner lowers it, and it is read as exact only after parking */
         atomic_fetch_sub_explicit(&slab->full_words, 1, memory_order_relaxed);
     }
-    *rest = false;
-    if (bit_count(bits) > want) {
+    size_t n = bit_count(bits);
+    *rest = n > want;
+    if (n > want) {
         uint64_t kept = bits;
         for (size_t i = 0; i < want; i++) {
             kept &= kept - 1;
@@ -46,9 +45,10 @@ static size_t take_word(struct slab *slab, uintptr_t start, unsigned word, void 
         bits ^= kept;
         /* release: whoever takes these later must see what their freeing threads did */
         atomic_fetch_or_explicit(&slab->words[word], kept, memory_order_release);
-        *rest = true;
+        n = want;
     }
-    return expand(start, c->bytes, word * 64, bits, out);
+    expand(start + (size_t)word * 64 * c->bytes, c->bytes, bits, n, out);
+    return n;
 }
 
 size_t slab_take_fresh(struct slab *slab, uintptr_t start, void **out, size_t want) {
@@ -89,18 +89,9 @@ size_t slab_take_returned(struct slab *slab, uintptr_t start, uint64_t pending[2
     return n;
 }
 
-/* To read a page that is not there yet, as fetch_or may do before it writes, costs a second fault. */
-NOINLINE void slab_touch_bitmap(struct slab *slab, unsigned word) {
-    uint64_t none = 0;
-    /* relaxed: it changes nothing */
-    (void)atomic_compare_exchange_strong_explicit(&slab->words[word], &none, 0, memory_order_relaxed,
-                                                  memory_order_relaxed);
-}
-
 /* Owner: marks blocks free that it holds in no other form. */
 static void put_own(struct slab *slab, unsigned word, uint64_t mask) {
     uint64_t full = size_class_word_mask(&size_classes[slab->size_class], word);
-    slab_note_returning(slab, word);
     /* acquire pairs with the release in slab_put: where this completes a word, what the threads that returned
      * its other blocks did to the slab is over when it is given back. Nothing of the owner's own is to be
      * released here: the summary below is. */

@@ -43,41 +43,35 @@ static inline bool slab_has_fresh(const struct slab *slab) {
  * Returns the bytes of the blocks that were un-bumped. */
 size_t slab_settle(struct slab *slab, uint64_t pending[2]);
 
-void slab_touch_bitmap(struct slab *slab, unsigned word);
-
-/* Before the word is changed. */
-static inline void slab_note_returning(struct slab *slab, unsigned word) {
-    if (UNLIKELY(atomic_load_explicit(&slab->returned, memory_order_relaxed) == SLAB_NONE_RETURNED)) {
-        slab_touch_bitmap(slab, word);
-    }
-}
-
-/* After that. Read first: the line is everybody's who frees. */
+/* After a word was changed. Read first: the line is everybody's who frees. */
 static inline void slab_note_returned(struct slab *slab) {
     if (UNLIKELY(atomic_load_explicit(&slab->returned, memory_order_relaxed) != SLAB_RETURNED)) {
         atomic_store_explicit(&slab->returned, SLAB_RETURNED, memory_order_relaxed);
     }
 }
 
-/* The rest of slab_put, for a word that was empty or is full. */
+/* The rest of slab_put, for a word that was empty or is perhaps full. */
 unsigned slab_note_put(struct slab *slab, unsigned word, uint64_t old, uint64_t now);
 
-/* Any thread: marks the blocks `mask` of word `word` of a slab of class `c` free. `*double_free` gets the
- * bits that were free already (nothing else has happened then). */
-static inline unsigned slab_put(struct slab *slab, const struct size_class *c, unsigned word, uint64_t mask,
-                                uint64_t *double_free) {
-    slab_note_returning(slab, word);
+/* Any thread: marks the blocks `mask` of word `word` free. `*double_free` gets the bits that were free
+ * already (nothing else has happened then). */
+static inline unsigned slab_put(struct slab *slab, unsigned word, uint64_t mask, uint64_t *double_free) {
     /* seq_cst, as is the summary in slab_note_put: the caller reads the slab's state next, and the owner that
      * parks a slab writes the state and then reads the summary; one of the two must see the other.
-     * Release within it pairs with the acquire in take_word. */
-    uint64_t old = atomic_fetch_or_explicit(&slab->words[word], mask, memory_order_seq_cst);
+     * Release within it pairs with the acquire in take_word. An addition, which is one instruction and does
+     * not read a page before it writes to it: no bit of the mask was set, or it is taken back below. */
+    uint64_t old = atomic_fetch_add_explicit(&slab->words[word], mask, memory_order_seq_cst);
     *double_free = old & mask;
     if (UNLIKELY(*double_free != 0)) {
+        /* relaxed: the process is about to end; until then, nobody shall get a block because of the carry */
+        atomic_fetch_sub_explicit(&slab->words[word], mask, memory_order_relaxed);
         return SLAB_NOTHING;
     }
     slab_note_returned(slab);
-    bool changed = old == 0 || (old | mask) == size_class_word_mask(c, word);
-    return UNLIKELY(changed) ? slab_note_put(slab, word, old, old | mask) : SLAB_NOTHING;
+    uint64_t now = old | mask;
+    /* All blocks of the word are free only if no bit is missing below the highest. */
+    bool perhaps_full = (now & (now + 1)) == 0;
+    return UNLIKELY(old == 0) || UNLIKELY(perhaps_full) ? slab_note_put(slab, word, old, now) : SLAB_NOTHING;
 }
 
 /* True if every block is free; exact while the slab is parked and the owner's lock is held. */
