@@ -9,7 +9,7 @@
 
 #include "heap/allocate.h"
 
-static inline __attribute__((always_inline)) void *fast_allocate(size_t size, void *(*otherwise)(size_t)) {
+static ALWAYS_INLINE void *fast_allocate(size_t size, void *(*otherwise)(size_t)) {
     if (UNLIKELY(size > TINY_MAX_BYTES)) {
         return otherwise(size);
     }
@@ -28,7 +28,7 @@ static inline __attribute__((always_inline)) void *fast_allocate(size_t size, vo
 
 /* A block of this heap, and of no other, has a page-map word that differs from the heap's tag only in
  * its class offset; every other pointer, NULL too, gives an offset beyond the magazines. */
-static inline __attribute__((always_inline)) void fast_release(void *p, void (*otherwise)(void *)) {
+static ALWAYS_INLINE void fast_release(void *p, void (*otherwise)(void *)) {
     uintptr_t index = (uintptr_t)p >> SLAB_SHIFT;
     if (UNLIKELY(index >= page_map_limit)) {
         otherwise(p);

@@ -15,6 +15,7 @@
  * program. */
 #define OFTEN __attribute__((section(".text.often")))
 #define NOINLINE __attribute__((noinline))
+#define ALWAYS_INLINE __attribute__((always_inline)) inline
 /* A function that most programs never come to: it stands behind everything else. */
 #define COLD __attribute__((cold, noinline))
 /* The same of a variable that starts as zero. */

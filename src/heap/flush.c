@@ -1,6 +1,7 @@
 #include "arena/arena.h"
 #include "arena/decay.h"
 #include "base/text.h"
+#include "heap/alone.h"
 #include "heap/heap.h"
 #include "heap/slack.h"
 #include "os/report.h"
@@ -129,22 +130,23 @@ static NOINLINE struct gathered gather(const struct size_class *c, const struct 
 }
 
 /* The block at `at` and those behind it in the batch that are of its word go back; gives how many these are.
- */
-static inline size_t put_with_next(struct heap *heap, const struct size_class *c, size_t bytes,
-                                   const struct spot *spot, uintptr_t at, void *const *next,
-                                   void *const *end) {
+ * `*alone` is heap_is_alone, and kept so. */
+static ALWAYS_INLINE size_t put_with_next(struct heap *heap, const struct size_class *c, size_t bytes,
+                                          const struct spot *spot, uintptr_t at, void *const *next,
+                                          void *const *end, bool *alone) {
     struct gathered all = {(uint64_t)1 << (spot->number % 64), 0};
     uintptr_t word_start = at - spot->number % 64 * bytes;
     if (next < end && (uintptr_t)*next - word_start < 64 * bytes) {
         all = gather(c, spot->slab, word_start, all.mask, next, end);
     }
     uint64_t twice;
-    unsigned events = slab_put(spot->slab, (unsigned)(spot->number / 64), all.mask, &twice);
+    unsigned events = slab_put(spot->slab, (unsigned)(spot->number / 64), all.mask, *alone, &twice);
     if (UNLIKELY(twice != 0)) {
         report_twice(spot->slab, (unsigned)(spot->number / 64), twice);
     }
     if (UNLIKELY(events != SLAB_NOTHING)) {
         follow(heap, spot->slab, events);
+        *alone = heap_is_alone(); /* the library's thread may have been started */
     }
     return all.blocks;
 }
@@ -155,6 +157,7 @@ void heap_return_blocks(struct heap *heap, void *const *blocks, size_t n) {
         return;
     }
     heap_enter(heap);
+    bool alone = heap_is_alone();
     for (size_t i = 0; i < n;) {
         struct spot spot;
         const struct size_class *c;
@@ -162,7 +165,8 @@ void heap_return_blocks(struct heap *heap, void *const *blocks, size_t n) {
         if (UNLIKELY(!find(block, &spot, &c))) {
             report_odd(INVALID_FREE, block);
         }
-        size_t more = put_with_next(heap, c, c->bytes, &spot, (uintptr_t)block, blocks + i, blocks + n);
+        size_t more =
+            put_with_next(heap, c, c->bytes, &spot, (uintptr_t)block, blocks + i, blocks + n, &alone);
         i += more;
         bytes += (1 + more) * c->bytes;
     }
@@ -182,6 +186,7 @@ void heap_return_class(struct heap *heap, unsigned size_class, void *const *bloc
     uintptr_t base = 0; /* of the region of the block before, and its length */
     size_t extent = 0;
     heap_enter(heap);
+    bool alone = heap_is_alone();
     while (next < end) {
         uintptr_t at = (uintptr_t)*next;
         if (UNLIKELY(at - base >= extent)) {
@@ -204,7 +209,7 @@ void heap_return_class(struct heap *heap, unsigned size_class, void *const *bloc
             break;
         }
         next++;
-        next += put_with_next(heap, c, bytes, &spot, at, next, end);
+        next += put_with_next(heap, c, bytes, &spot, at, next, end, &alone);
     }
     slack_note_returned(heap, (size_t)(next - blocks) * bytes);
     heap_leave(heap);

@@ -336,8 +336,9 @@ void registry_lock(void);
 void registry_unlock(void);
 
 struct heap *heap_by_id(uint32_t id); /* NULL if there never was one */
-uint32_t heap_id_limit(void);         /* ids 1..limit-1 may exist */
-bool heap_any_abandoned(void);        /* a hint */
+#define HEAP_FIRST_ID 1
+uint32_t heap_id_limit(void);  /* ids up to limit-1 may exist */
+bool heap_any_abandoned(void); /* a hint */
 
 void heap_lock_for_fork(void);
 /* In the child, every heap but `mine` has lost its thread. */

@@ -22,7 +22,7 @@ static uint64_t comings; /* of threads, and goings; under the lock */
 /* of both lists; relaxed look, written under the lock */
 static _Atomic uint32_t abandoned_count;
 /* release store under the lock pairs with the acquire loads in heap_by_id and heap_id_limit */
-static _Atomic uint32_t id_limit = 1;
+static _Atomic uint32_t id_limit = HEAP_FIRST_ID;
 
 /* Few programs have more threads at once; for those that do, a table of all ids is made. */
 #define FIRST_HEAPS 64

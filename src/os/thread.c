@@ -214,7 +214,7 @@ bool os_thread_is_own(void) {
 }
 
 bool os_thread_exists(void) {
-    return atomic_load_explicit(&place.id, memory_order_relaxed) != 0; /* a hint */
+    return atomic_load_explicit(&place.id, memory_order_acquire) != 0; /* what it did is over if not */
 }
 
 void os_thread_lost_by_fork(void) {

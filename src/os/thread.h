@@ -14,6 +14,7 @@
 /* Runs `run` in the thread, which has a table of descriptors of its own; false if the system refuses (that
  * needs Linux 5.9). Not again before `run` is about to return. */
 bool os_thread_start(void (*run)(void));
+/* False after it has ended, with all that it did. */
 bool os_thread_exists(void);
 /* Whether the caller is it. */
 bool os_thread_is_own(void);

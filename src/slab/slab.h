@@ -53,14 +53,27 @@ static inline void slab_note_returned(struct slab *slab) {
 /* The rest of slab_put, for a word that was empty or is perhaps full. */
 unsigned slab_note_put(struct slab *slab, unsigned word, uint64_t old, uint64_t now);
 
-/* Any thread: marks the blocks `mask` of word `word` free. `*double_free` gets the bits that were free
- * already (nothing else has happened then). */
-static inline unsigned slab_put(struct slab *slab, unsigned word, uint64_t mask, uint64_t *double_free) {
+/* Adds to a word of which it contains no bit. `alone`: no other thread is here, and a locked instruction
+ * would be most of the time that a block takes. (A thread of which nobody knew, and which comes in between,
+ * can lose a bit by it, and so the use of a block; never can a block be in two hands.) */
+static inline uint64_t slab_add(_Atomic uint64_t *word, uint64_t mask, bool alone) {
+    if (alone) {
+        uint64_t old = atomic_load_explicit(word, memory_order_relaxed);
+        atomic_store_explicit(word, old + mask, memory_order_relaxed);
+        return old;
+    }
     /* seq_cst, as is the summary in slab_note_put: the caller reads the slab's state next, and the owner that
      * parks a slab writes the state and then reads the summary; one of the two must see the other.
      * Release within it pairs with the acquire in take_word. An addition, which is one instruction and does
-     * not read a page before it writes to it: no bit of the mask was set, or it is taken back below. */
-    uint64_t old = atomic_fetch_add_explicit(&slab->words[word], mask, memory_order_seq_cst);
+     * not read a page before it writes to it. */
+    return atomic_fetch_add_explicit(word, mask, memory_order_seq_cst);
+}
+
+/* Any thread: marks the blocks `mask` of word `word` free. `*double_free` gets the bits that were free
+ * already (nothing else has happened then). `alone` as above. */
+static inline unsigned slab_put(struct slab *slab, unsigned word, uint64_t mask, bool alone,
+                                uint64_t *double_free) {
+    uint64_t old = slab_add(&slab->words[word], mask, alone);
     *double_free = old & mask;
     if (UNLIKELY(*double_free != 0)) {
         /* relaxed: the process is about to end; until then, nobody shall get a block because of the carry */

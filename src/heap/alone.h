@@ -1,0 +1,26 @@
+/* Whether there is nobody else.
+ *
+ * What only one thread can see may be changed without locked instructions, each of which takes as long as all
+ * else that the return of a block costs. libc's own allocator leaves out its locks by the same sign.
+ *
+ * Promises to say false as soon as there is another thread: of the program's, as far as libc knows of it; of
+ * the library's; and one of which libc does not know, once it has come for a heap. Relies on libc, os/thread
+ * and the registry.
+ */
+#ifndef HAKMEM_HEAP_ALONE_H
+#define HAKMEM_HEAP_ALONE_H
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Good until the caller makes a thread, which it may do wherever it may start the library's (decay_do). Cost:
+ * a few loads. */
+bool heap_is_alone(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
