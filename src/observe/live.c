@@ -92,6 +92,8 @@ static _Atomic uint64_t due_ms;
 /* The same, if much has changed since, and how much memory was in use then. relaxed: hints */
 static _Atomic uint64_t due_if_changed_ms;
 static _Atomic size_t used_then;
+/* os_ticks when anybody last looked whether it is due. relaxed: a hint */
+static _Atomic uint64_t looked_ticks;
 /* relaxed: set by the handler */
 static _Atomic bool signalled;
 static bool publishes; /* as the option says */
@@ -361,18 +363,32 @@ static COLD void serve_now(uint64_t now_ms, enum heap_event_place place) {
     errno = saved_errno;
 }
 
-OFTEN static bool has_changed(uint64_t now_ms) {
+OFTEN static bool much_has_changed(void) {
     size_t now = arena_used_bytes();
     size_t then = atomic_load_explicit(&used_then, memory_order_relaxed);
     size_t change = now > then ? now - then : then - now;
     size_t least = then == 0 ? FIRST_CHANGE_BYTES : CHANGE_BYTES;
-    return change > max_size(least, then / CHANGE_PART) &&
-           now_ms >= atomic_load_explicit(&due_if_changed_ms, memory_order_relaxed);
+    return change > max_size(least, then / CHANGE_PART);
+}
+
+/* Events may come every few microseconds, and the clock of a small program is a system call. */
+OFTEN static bool has_just_looked(void) {
+    uint64_t now = os_ticks();
+    if (now - atomic_load_explicit(&looked_ticks, memory_order_relaxed) < OS_TICKS_SHORT) {
+        return true;
+    }
+    atomic_store_explicit(&looked_ticks, now, memory_order_relaxed);
+    return false;
 }
 
 OFTEN static void on_event(enum heap_event_place place) {
+    bool changed = much_has_changed();
+    if (!changed && has_just_looked()) {
+        return;
+    }
     uint64_t now = arena_is_large() ? os_now_ms() : os_now_ms_by_call();
-    if (UNLIKELY(now >= atomic_load_explicit(&due_ms, memory_order_relaxed)) || UNLIKELY(has_changed(now))) {
+    if (UNLIKELY(now >= atomic_load_explicit(&due_ms, memory_order_relaxed)) ||
+        UNLIKELY(changed && now >= atomic_load_explicit(&due_if_changed_ms, memory_order_relaxed))) {
         serve_now(now, place);
     }
 }
@@ -382,6 +398,7 @@ static void at_signal(int number) {
     (void)number;
     atomic_store_explicit(&signalled, true, memory_order_relaxed);
     atomic_store_explicit(&due_ms, 0, memory_order_relaxed);
+    atomic_store_explicit(&looked_ticks, os_ticks() - OS_TICKS_SHORT, memory_order_relaxed);
 }
 
 /* The page is the parent's, and so is whoever held it. */
