@@ -123,27 +123,42 @@ bool os_asleep(int thread, struct os_sleep *out) {
     return asleep;
 }
 
-/* What a signal leaves on the stack, by its most telling words; how many of them are looked at. */
+/* What a signal leaves on the stack, by its most telling words, of which the first is at `at`; how many of
+ * them are looked at. */
 #if defined(__x86_64__)
-/* The flags, of which one bit is always set and the high ones never are; then the segments of 64-bit programs
- * (also under Xen), where fs and gs are 0 and the last may be. */
-#define WORDS_NEEDED 2
-static bool is_signal_frame(const uintptr_t *words) {
-    uintptr_t code = words[1] & 0xFFFF;
-    uintptr_t stack = words[1] >> 48;
-    return (words[0] & 2) != 0 && words[0] >> 22 == 0 && (code == 0x33 || code == 0xE033) &&
-           (words[1] >> 16 & 0xFFFFFFFF) == 0 && (stack == 0 || stack == 0x2B || stack == 0xE02B);
+/* The stack and the place that were interrupted; the flags, of which one bit is always set and the high ones
+ * never are; the segments of 64-bit programs (also under Xen), where fs and gs are 0 and the last may be;
+ * four that may be anything; and where the floating-point registers are, just above. Less would be found in
+ * numbers of the program's, too. */
+#define WORDS_NEEDED 9
+#define REGISTERS_BYTES_MOST ((uintptr_t)64 << 10)
+
+static bool may_be_address(uintptr_t word) {
+    return word >= OS_PAGE_BYTES && word >> 56 == 0;
+}
+
+static bool is_signal_frame(const uintptr_t *words, uintptr_t at) {
+    uintptr_t flags = words[2];
+    uintptr_t segments = words[3];
+    uintptr_t code = segments & 0xFFFF;
+    uintptr_t stack = segments >> 48;
+    return (flags & 2) != 0 && flags >> 22 == 0 && (code == 0x33 || code == 0xE033) &&
+           (segments >> 16 & 0xFFFFFFFF) == 0 && (stack == 0 || stack == 0x2B || stack == 0xE02B) &&
+           may_be_address(words[0]) && may_be_address(words[1]) &&
+           (words[8] == 0 || words[8] - at < REGISTERS_BYTES_MOST);
 }
 #elif defined(__aarch64__)
 /* The head of the floating-point registers: their magic number and size. */
 #define WORDS_NEEDED 1
-static bool is_signal_frame(const uintptr_t *words) {
+static bool is_signal_frame(const uintptr_t *words, uintptr_t at) {
+    (void)at;
     return words[0] == ((uintptr_t)528 << 32 | 0x46508001);
 }
 #else
 #define WORDS_NEEDED 1
-static bool is_signal_frame(const uintptr_t *words) {
+static bool is_signal_frame(const uintptr_t *words, uintptr_t at) {
     (void)words;
+    (void)at;
     return true;
 }
 #endif
@@ -168,7 +183,7 @@ bool os_in_signal_handler(const struct os_sleep *sleep, uintptr_t stack_end) {
             found = true;
         }
         for (size_t i = 0; i < WORDS_AT_ONCE && !found; i++) {
-            found = is_signal_frame(words + i);
+            found = is_signal_frame(words + i, at + i * sizeof(uintptr_t));
         }
         at += WORDS_AT_ONCE * sizeof(uintptr_t);
     }
