@@ -315,6 +315,12 @@ static void clear_after_fork(struct heap *heap) {
     }
 }
 
+void heap_follow_into_child(struct heap *mine) {
+    if (heap_by_id(mine->id) == mine) { /* not that of threads without one */
+        mine->owner.thread = os_thread_id();
+    }
+}
+
 void heap_unlock_after_fork(bool child, struct heap *mine) {
     for (uint32_t id = 1; id < heap_id_limit(); id++) {
         struct heap *heap = heap_by_id(id);
@@ -324,7 +330,7 @@ void heap_unlock_after_fork(bool child, struct heap *mine) {
         }
         /* relaxed: in the child there is no other thread */
         if (child && heap == mine) {
-            heap->owner.thread = os_thread_id();
+            heap_follow_into_child(mine);
         }
         if (child && heap != mine &&
             atomic_load_explicit(&heap->state, memory_order_relaxed) == HEAP_ACTIVE) {

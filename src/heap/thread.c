@@ -2,6 +2,7 @@
 
 #include "arena/arena.h"
 #include "arena/decay.h"
+#include "heap/alone.h"
 #include "heap/event.h"
 #include "heap/foreign.h"
 #include "heap/holes.h"
@@ -192,8 +193,22 @@ extern __attribute__((weak)) void _IO_list_lock(void);
 extern __attribute__((weak)) void _IO_list_unlock(void);
 extern __attribute__((weak)) void _IO_list_resetlock(void);
 
-/* The locks in the order in which they nest. */
+/* Between before_fork and after_fork. relaxed: true only where there is one thread */
+static _Atomic bool fork_is_alone;
+
+static bool fork_has_no_locks(void) {
+    return atomic_load_explicit(&fork_is_alone, memory_order_relaxed);
+}
+
+/* The locks in the order in which they nest. None where there is no other thread, who would be locked out:
+ * the handler of a signal that came in the midst of malloc may fork, and would wait for what it has
+ * interrupted. */
 static void before_fork(void) {
+    bool alone = heap_is_alone();
+    atomic_store_explicit(&fork_is_alone, alone, memory_order_relaxed);
+    if (alone) {
+        return;
+    }
     decay_prepare_for_fork();
     if (_IO_list_lock != NULL) {
         _IO_list_lock();
@@ -208,6 +223,9 @@ static void before_fork(void) {
 }
 
 static void after_fork(bool child) {
+    if (fork_has_no_locks()) {
+        return;
+    }
     profile_unlock_after_fork(child);
     arena_unlock_after_fork(child);
     heap_unlock_after_fork(child, thread_heap_now());
@@ -227,10 +245,14 @@ static void after_fork_in_parent(void) {
 
 static void after_fork_in_child(void) {
     after_fork(true);
-    holes_turn_lost_by_fork();
-    slack_lock_lost_by_fork();
+    if (fork_has_no_locks()) {
+        heap_follow_into_child(thread_heap_now());
+    } else {
+        holes_turn_lost_by_fork();
+        slack_lock_lost_by_fork();
+    }
     if (heap_child_listener != NULL) {
-        heap_child_listener();
+        heap_child_listener(fork_has_no_locks());
     }
 }
 

@@ -113,6 +113,7 @@ static struct {
     uint64_t credentials;   /* of the process when it made it */
     bool refused;           /* it cannot be made, or must not be used any more */
     bool counting;          /* the census is under way */
+    bool of_parent;         /* the page is no more than what a publication under way needs until its end */
     uint32_t text_bytes;    /* usable of each text */
     uint64_t cost_ns;       /* of the publication so far */
     struct shared_file file;
@@ -165,6 +166,7 @@ static void forget_page(void) {
     }
     live.page = NULL;
     live.counting = false;
+    live.of_parent = false;
 }
 
 /* ---- Publishing ---------------------------------------------------------------------------------------- */
@@ -327,6 +329,9 @@ static uint64_t serve(uint64_t now_ms, enum heap_event_place place) {
     if (place == HEAP_EVENT_IN_PROGRAM && atomic_exchange_explicit(&signalled, false, memory_order_relaxed)) {
         stats_write();
     }
+    if (live.of_parent) {
+        forget_page();
+    }
     if (!publishes || live.refused) {
         /* A wish that only a thread of the program may fulfil is still there. */
         return atomic_load_explicit(&signalled, memory_order_relaxed) ? INTERVAL_LEAST_MS : NEVER;
@@ -401,12 +406,19 @@ static void at_signal(int number) {
     atomic_store_explicit(&looked_ticks, os_ticks() - OS_TICKS_SHORT, memory_order_relaxed);
 }
 
-/* The page is the parent's, and so is whoever held it. */
-static void begin_in_child(void) {
+/* The page is the parent's, and so is whoever held it, unless the caller itself does. */
+static void begin_in_child(bool alone) {
     own_pid = os_process_id();
-    forget_page();
+    if (alone && atomic_load_explicit(&holder, memory_order_relaxed) == SOMEBODY) {
+        if (live.page != NULL) {
+            shared_make_private(live.page, FILE_BYTES);
+        }
+        live.of_parent = true;
+    } else {
+        forget_page();
+        atomic_store_explicit(&holder, NOBODY, memory_order_relaxed);
+    }
     live.refused = false;
-    atomic_store_explicit(&holder, NOBODY, memory_order_relaxed);
     if (publishes) {
         uint64_t first = os_now_ms() + FIRST_IN_CHILD_MS;
         atomic_store_explicit(&due_ms, first, memory_order_relaxed);

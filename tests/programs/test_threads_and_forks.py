@@ -33,6 +33,10 @@ def test_timer_signals_lose_no_block(runner: Runner, builder: Builder) -> None:
     runner.same_output([builder.program("c/timer_signal.c")])
 
 
+def test_fork_in_the_handler_of_a_signal_that_interrupts_malloc(runner: Runner, builder: Builder) -> None:
+    runner.same_output([builder.program("c/fork_in_signal_handler.c")])
+
+
 def test_used_up_address_space_gives_null_and_enomem(runner: Runner, builder: Builder) -> None:
     program = builder.program("c/address_space_limit.c")
     finished = runner.run(["bash", "-c", f"ulimit -v {ADDRESS_SPACE_LIMIT_KB} && exec {program}"])
