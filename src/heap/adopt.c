@@ -6,6 +6,7 @@
  */
 #include "arena/arena.h"
 #include "heap/heap.h"
+#include "os/thread.h"
 
 /* Heaps looked at for one slab. */
 #define LOOKED_AT_MOST 32
@@ -31,7 +32,9 @@ bool adopt_slab(struct heap *heap, unsigned size_class) {
     }
     uint32_t last = heap_id_limit() - 1;
     uint32_t looks = (uint32_t)min_size(last, LOOKED_AT_MOST);
-    bool any = size_classes[size_class].bytes >= SHARED_LEAST_BYTES && arena_slack() >= SLACK_WORTH_A_LOOK;
+    /* A thread of which libc does not know takes none of another's: see alone.h. */
+    bool any = size_classes[size_class].bytes >= SHARED_LEAST_BYTES && arena_slack() >= SLACK_WORTH_A_LOOK &&
+               os_program_has_threads();
     if (!any && !heap_any_abandoned()) {
         return false;
     }

@@ -55,7 +55,8 @@ unsigned slab_note_put(struct slab *slab, unsigned word, uint64_t old, uint64_t 
 
 /* Adds to a word of which it contains no bit. `alone`: no other thread is here, and a locked instruction
  * would be most of the time that a block takes. (A thread of which nobody knew, and which comes in between,
- * can lose a bit by it, and so the use of a block; never can a block be in two hands.) */
+ * can lose a bit by it, and so the use of a block. A block in two hands it cannot make, because it only adds
+ * bits: it takes none of a slab whose heap has a thread, see adopt.c.) */
 static inline uint64_t slab_add(_Atomic uint64_t *word, uint64_t mask, bool alone) {
     if (alone) {
         uint64_t old = atomic_load_explicit(word, memory_order_relaxed);
@@ -70,14 +71,18 @@ static inline uint64_t slab_add(_Atomic uint64_t *word, uint64_t mask, bool alon
 }
 
 /* Any thread: marks the blocks `mask` of word `word` free. `*double_free` gets the bits that were free
- * already (nothing else has happened then). `alone` as above. */
+ * already: the process must end then. `alone` as above. */
 static inline unsigned slab_put(struct slab *slab, unsigned word, uint64_t mask, bool alone,
                                 uint64_t *double_free) {
     uint64_t old = slab_add(&slab->words[word], mask, alone);
     *double_free = old & mask;
     if (UNLIKELY(*double_free != 0)) {
-        /* relaxed: the process is about to end; until then, nobody shall get a block because of the carry */
-        atomic_fetch_sub_explicit(&slab->words[word], mask, memory_order_relaxed);
+        /* The process is about to end; what others see until then shall be as little wrong as can be. Only if
+         * nobody has changed the word, because what was taken of it cannot be subtracted. relaxed: likewise
+         */
+        uint64_t spoilt = old + mask;
+        atomic_compare_exchange_strong_explicit(&slab->words[word], &spoilt, old, memory_order_relaxed,
+                                                memory_order_relaxed);
         return SLAB_NOTHING;
     }
     slab_note_returned(slab);
