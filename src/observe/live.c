@@ -33,7 +33,7 @@
 /* ... and so many times as long as the last one took: half a percent of the time. What seems to have taken
  * longer than this allows for stood still meanwhile: stopped, suspended, without a processor. */
 #define INTERVAL_COSTS 200
-#define INTERVAL_FOR_COSTS_MOST_MS 1000
+#define INTERVAL_FOR_COSTS_MOST_MS 3000
 /* A process that grows or shrinks by so much, and by this part of what it has, publishes after this part of
  * the interval, and may be young: what it falls asleep with shall not be far from what was said last. */
 #define CHANGE_BYTES ((size_t)4 << 20)
@@ -139,7 +139,8 @@ static bool extend_texts(size_t bytes) {
     return true;
 }
 
-static bool make_page(void) {
+/* Signals blocked. */
+static bool make_page_undisturbed(void) {
     live.text_bytes = 0;
     live.page = shared_make(&live.file, FILE_BYTES);
     if (live.page == NULL) {
@@ -160,13 +161,33 @@ static bool make_page(void) {
     return true;
 }
 
+static bool make_page(void) {
+    uint64_t signals;
+    os_block_signals(&signals);
+    bool made = make_page_undisturbed();
+    os_restore_signals(&signals);
+    return made;
+}
+
+/* A child that shares what is being read would take a part of it. */
+static bool credentials_changed(void) {
+    uint64_t signals;
+    os_block_signals(&signals);
+    bool changed = os_credentials() != live.credentials;
+    os_restore_signals(&signals);
+    return changed;
+}
+
 static void forget_page(void) {
+    uint64_t signals;
+    os_block_signals(&signals);
     if (live.page != NULL) {
         shared_unmap(live.page, FILE_BYTES);
     }
     live.page = NULL;
     live.counting = false;
     live.of_parent = false;
+    os_restore_signals(&signals);
 }
 
 /* ---- Publishing ---------------------------------------------------------------------------------------- */
@@ -299,7 +320,7 @@ static void handle_request(void) {
     if (sequence == atomic_load_explicit(&page->done_sequence, memory_order_relaxed) || !stack_has_room()) {
         return;
     }
-    if (os_credentials() != live.credentials) {
+    if (credentials_changed()) {
         /* Whoever could write there when it was made shall not have done with today's rights what he may not.
          */
         shared_remove(&live.file);
@@ -403,7 +424,7 @@ static void at_signal(int number) {
     (void)number;
     atomic_store_explicit(&signalled, true, memory_order_relaxed);
     atomic_store_explicit(&due_ms, 0, memory_order_relaxed);
-    atomic_store_explicit(&looked_ticks, os_ticks() - OS_TICKS_SHORT, memory_order_relaxed);
+    atomic_store_explicit(&looked_ticks, 0, memory_order_relaxed);
 }
 
 /* The page is the parent's, and so is whoever held it, unless the caller itself does. */

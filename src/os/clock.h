@@ -18,7 +18,8 @@ uint64_t os_real_ms(void);
 
 /* A counter of the processor's, for the question whether any time has passed: it costs no system call and no
  * page of libc's. OS_TICKS_SHORT of them take 16 µs to 1 ms. 0 where there is none. It may jump when the
- * thread moves to another processor. */
+ * thread moves to another processor. A program that makes the processor refuse it (prctl, PR_SET_TSC) would
+ * end by it, as would any that it starts: libc's loader reads it, too. */
 #if defined(__x86_64__)
 #define OS_TICKS_SHORT ((uint64_t)1 << 20)
 static inline uint64_t os_ticks(void) {

@@ -2,6 +2,8 @@
 
 #include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 bool os_on_signal(int number, void (*handler)(int number)) {
     struct sigaction action;
@@ -9,4 +11,13 @@ bool os_on_signal(int number, void (*handler)(int number)) {
     action.sa_handler = handler;
     action.sa_flags = SA_RESTART | SA_ONSTACK;
     return sigaction(number, &action, NULL) == 0;
+}
+
+void os_block_signals(uint64_t *before) {
+    uint64_t all = ~(uint64_t)0;
+    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, before, sizeof all);
+}
+
+void os_restore_signals(const uint64_t *before) {
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, before, NULL, sizeof *before);
 }

@@ -7,6 +7,12 @@
 #define HAKMEM_OS_SIGNAL_H
 
 #include <stdbool.h>
+#include <stdint.h>
+
+/* No signal comes to the calling thread until os_restore_signals: around what the handler of one must not
+ * find half done, and a child that it forks must not do once more. */
+void os_block_signals(uint64_t *before);
+void os_restore_signals(const uint64_t *before);
 
 /* False if there is no such signal or it cannot have a handler. */
 bool os_on_signal(int number, void (*handler)(int number));

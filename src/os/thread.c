@@ -6,6 +6,7 @@
 #include "os/os.h"
 #include "os/reader.h"
 #include "os/sanitized.h"
+#include "os/signal.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -195,14 +196,13 @@ bool os_thread_start(void (*run)(void)) {
         memcpy(pointer, &pointer, sizeof(char *)); /* x86-64 finds its thread pointer there */
         void *argument;
         memcpy(&argument, &run, sizeof argument);
-        uint64_t all = ~(uint64_t)0;
         uint64_t before;
-        syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, sizeof all);
+        os_block_signals(&before);
         int id = clone(run_in_thread, place.stack + STACK_BYTES,
                        CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
                            CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID,
                        argument, &place.id, pointer, &place.id);
-        syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
+        os_restore_signals(&before);
         started = id > 0;
     }
     errno = saved_errno;
