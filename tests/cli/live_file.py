@@ -43,6 +43,7 @@ class Program:
     age_ms: int = 0  # of the publications
     lifetime_seconds: float = _HANG_SECONDS
     tidy: bool = False  # removes its file at the end of its life
+    ending_seconds: float = 0  # goes on for so long without it
     log: str = os.devnull  # gets a line for each request: kind and argument
 
 
@@ -100,6 +101,7 @@ def _serve(program: Program) -> None:
         time.sleep(0.002)
     if program.tidy:
         path.unlink()
+    time.sleep(program.ending_seconds)
 
 
 def _publish(memory: mmap.mmap, program: Program, ticks: int, publications: int) -> None:

@@ -158,8 +158,10 @@ def test_output_into_a_folder_that_is_not_there(hakmem: Command, pid: int, tmp_p
     assert "cannot write" in outcome.error_line()
 
 
-def test_watch_goes_on_until_the_process_ends(hakmem: Command) -> None:
-    with running(Program(STATISTICS, lifetime_seconds=1.0, tidy=True)) as process:
+@pytest.mark.parametrize("ending_seconds", [0.0, 0.3])
+def test_watch_goes_on_until_the_process_ends(hakmem: Command, ending_seconds: float) -> None:
+    program = Program(STATISTICS, lifetime_seconds=1.0, tidy=True, ending_seconds=ending_seconds)
+    with running(program) as process:
         outcome = hakmem("stats", str(process.pid), "--json", "--watch", "0.1")
     assert outcome.status == 0
     documents = [json.loads(line) for line in outcome.stdout.splitlines()]

@@ -20,7 +20,7 @@ from hakmem.inside.slab_map_plot import draw_slab_map
 from hakmem.inside.slab_map_text import print_slab_map
 from hakmem.inside.statistics import statistics_of
 from hakmem.inside.stats_report import heading_of, print_stats
-from hakmem.inside.target import Target, open_running, open_target
+from hakmem.inside.target import LONGEST_ENDING_SECONDS, Target, open_running, open_target
 from hakmem.inside.top import top_of_command, top_of_process
 from hakmem.inside.units import shown_seconds
 from hakmem.memory_plot import require_drawable
@@ -71,9 +71,14 @@ def stats(
     form = "json" if as_json else "prometheus" if prometheus else None
     known: Process | None = None
     while True:
-        with (open_running if measure else open_target)(pid) as target:
-            if measure:
-                ask(target, Kind.PUBLISH, wait)
+        try:
+            opened = _measured(pid, wait) if measure else open_target(pid)
+        except HakmemError:
+            if known is None or not known.ends_within(LONGEST_ENDING_SECONDS):
+                raise
+            print(f"hakmem: {known} has ended", file=sys.stderr)
+            return
+        with opened as target:
             write_whole(output, _rendered(target, form, output, all_classes=all_classes).encode())
             known = target.process
         if not target.process and (form or output != STANDARD_OUTPUT):
@@ -84,6 +89,16 @@ def stats(
         if not known.is_alive():
             print(f"hakmem: {known} has ended", file=sys.stderr)
             return
+
+
+def _measured(pid: int, wait: float) -> Target:
+    target = open_running(pid)
+    try:
+        ask(target, Kind.PUBLISH, wait)
+    except BaseException:
+        target.file.close()
+        raise
+    return target
 
 
 def _rendered(target: Target, form: str | None, output: Path, *, all_classes: bool) -> str:

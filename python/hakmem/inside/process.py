@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import select
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +50,25 @@ class Process:
         # It may have changed its name and its user since.
         now = look_up(self.pid)
         return now is not None and now.start_ticks == self.start_ticks
+
+    def ends_within(self, seconds: float) -> bool:
+        """Waits for its end, but not longer than that."""
+        try:
+            descriptor = os.pidfd_open(self.pid)
+        except OSError:
+            return not self.is_alive()
+        try:
+            # The number may be another's by now.
+            return not self.is_alive() or bool(select.select([descriptor], [], [], seconds)[0])
+        finally:
+            os.close(descriptor)
+
+    def has_let_go_of_its_memory(self) -> bool:
+        """As one does shortly before its end, and as the kernel's own have none."""
+        try:
+            return not self.maps()
+        except OSError:
+            return False
 
 
 def look_up(pid: int) -> Process | None:

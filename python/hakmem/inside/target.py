@@ -11,6 +11,7 @@ from hakmem.inside.live_file import WHEN_IT_ANSWERS, LiveFile, Publication
 from hakmem.inside.process import Process, look_up, user_name
 
 SHARED_MEMORY = Path("/dev/shm")
+LONGEST_ENDING_SECONDS = 1.0  # what a process that has removed its file may need until it is gone
 _FIRST_FIGURES = f"it does once it is 50 ms old or uses 32 MiB, {WHEN_IT_ANSWERS}"
 _START_IT_SO = "start the program with 'hakmem run -- PROGRAM'"
 
@@ -50,12 +51,14 @@ class Target:
 
 def open_target(pid: int) -> Target:
     """The process `pid`, or what one that had this number left behind."""
-    process = look_up(pid)
-    if process is None:
-        return _left_behind(pid)
-    if target := _published(process):
-        return target
-    raise _why_nothing(process)
+    if process := look_up(pid):
+        try:
+            return _target_of(process)
+        except HakmemError:
+            # The last that it does is to end, but before that it looks like one without HAKMEM.
+            if not (process.has_let_go_of_its_memory() and process.ends_within(LONGEST_ENDING_SECONDS)):
+                raise
+    return _left_behind(pid)
 
 
 def open_running(pid: int) -> Target:
@@ -67,6 +70,12 @@ def open_running(pid: int) -> Target:
             f"process {pid} has ended; 'hakmem stats {pid}' shows the last figures that it left behind"
         )
     return target
+
+
+def _target_of(process: Process) -> Target:
+    if target := _published(process):
+        return target
+    raise _why_nothing(process)
 
 
 def _published(process: Process) -> Target | None:
