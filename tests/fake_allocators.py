@@ -48,7 +48,8 @@ static void trait(void) {
 #endif
 #ifdef SLEEPS
     int saved = errno;
-    nanosleep(&(struct timespec){.tv_nsec = 1}, NULL);
+    /* Not shorter: it must not be over before the processor is given up. */
+    nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
     errno = saved;
 #endif
 #ifdef ABORTS

@@ -343,7 +343,7 @@ bool heap_any_abandoned(void); /* a hint */
 void heap_lock_for_fork(void);
 /* In the child, every heap but `mine` has lost its thread. */
 void heap_unlock_after_fork(bool child, struct heap *mine);
-/* In a child whose parent had one thread, and needed no locks: its heap is the same thread's. */
+/* In a child: its heap is the same thread's. The above does it, too; where no locks were needed it is all. */
 void heap_follow_into_child(struct heap *mine);
 
 #endif

@@ -329,14 +329,14 @@ void heap_unlock_after_fork(bool child, struct heap *mine) {
             parcels_settle_after_fork(heap);
         }
         /* relaxed: in the child there is no other thread */
-        if (child && heap == mine) {
-            heap_follow_into_child(mine);
-        }
         if (child && heap != mine &&
             atomic_load_explicit(&heap->state, memory_order_relaxed) == HEAP_ACTIVE) {
             clear_after_fork(heap);
             abandoned_push(heap, &cold);
         }
+    }
+    if (child) {
+        heap_follow_into_child(mine);
     }
     lock_end_fork(&lock, child);
 }

@@ -224,6 +224,9 @@ static void before_fork(void) {
 
 static void after_fork(bool child) {
     if (fork_has_no_locks()) {
+        if (child) {
+            heap_follow_into_child(thread_heap_now());
+        }
         return;
     }
     profile_unlock_after_fork(child);
@@ -237,6 +240,10 @@ static void after_fork(bool child) {
     if (end_list_lock != NULL) {
         end_list_lock();
     }
+    if (child) {
+        holes_turn_lost_by_fork();
+        slack_lock_lost_by_fork();
+    }
 }
 
 static void after_fork_in_parent(void) {
@@ -245,12 +252,6 @@ static void after_fork_in_parent(void) {
 
 static void after_fork_in_child(void) {
     after_fork(true);
-    if (fork_has_no_locks()) {
-        heap_follow_into_child(thread_heap_now());
-    } else {
-        holes_turn_lost_by_fork();
-        slack_lock_lost_by_fork();
-    }
     if (heap_child_listener != NULL) {
         heap_child_listener(fork_has_no_locks());
     }

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "hakmem.h"
@@ -21,23 +20,25 @@
 
 namespace {
 
+using hakmem_test::kKiB;
 using hakmem_test::number_in;
 using hakmem_test::PointerArray;
 using hakmem_test::Random;
 using hakmem_test::scaled;
+using hakmem_test::shuffle;
 using hakmem_test::statistics_json;
 
 constexpr std::size_t kBytes = 48;
+// Slabs that heaps may keep at hand.
+constexpr std::uint64_t kMayStayBytes = 8 * 64 * kKiB;
 
 struct Shuffled {
     explicit Shuffled(std::size_t n, std::size_t bytes = kBytes) : blocks(n), count(n) {
-        for (std::size_t i = 0; i < n; i++) {
-            blocks[i] = hak_malloc(bytes);
+        for (void *&block : blocks) {
+            block = hak_malloc(bytes);
         }
         Random random(5);
-        for (std::size_t i = n - 1; i > 0; i--) {
-            std::swap(blocks[i], blocks[random.below(i + 1)]);
-        }
+        shuffle(blocks, random);
     }
     void free_from_to(std::size_t from, std::size_t to) {
         for (std::size_t i = from; i < to; i++) {
@@ -53,11 +54,11 @@ void expect_nothing_left(const std::string &before) {
     hak_collect();
     const std::string now = statistics_json();
     EXPECT_LE(number_in(now, "memory", "live_blocks"), number_in(before, "memory", "live_blocks") + 20);
-    EXPECT_LE(number_in(now, "tiny", "slab_bytes"), number_in(before, "tiny", "slab_bytes") + 8 * 65536);
+    EXPECT_LE(number_in(now, "tiny", "slab_bytes"), number_in(before, "tiny", "slab_bytes") + kMayStayBytes);
 }
 
 TEST(Alone, IsSoUntilThereIsAThread) {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !HAKMEM_TEST_SANITIZED
     hak_free(hak_malloc(1));
     EXPECT_TRUE(heap_is_alone());
 #endif
@@ -128,7 +129,7 @@ TEST(Alone, NoBlockIsLostInAChild) {
         all.free_from_to(0, all.count);
         hak_collect();
         const std::uint64_t left = number_in(statistics_json(), "tiny", "slab_bytes");
-        _exit(left <= 8 * 65536 ? 0 : 1);
+        _exit(left <= kMayStayBytes ? 0 : 1);
     }
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);

@@ -56,6 +56,7 @@ using hakmem_test::Random;
 using hakmem_test::ResidentMeter;
 using hakmem_test::run_threads;
 using hakmem_test::scaled;
+using hakmem_test::shuffle;
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -231,9 +232,7 @@ TEST_P(DecayOfLane, ComesBackWhenFreedInRandomOrder) {
     const ResidentMeter meter;
     allocate_all(blocks, GetParam());
     Random random(GetParam());
-    for (std::size_t i = blocks.size() - 1; i > 0; i--) {
-        std::swap(blocks[i], blocks[random.below(i + 1)]);
-    }
+    shuffle(blocks, random);
     free_all(blocks);
     expect_memory_to_come_back(meter, "after the last free");
 }

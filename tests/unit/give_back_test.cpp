@@ -19,6 +19,7 @@ using hakmem_test::kMiB;
 using hakmem_test::PointerArray;
 using hakmem_test::Random;
 using hakmem_test::ResidentMeter;
+using hakmem_test::shuffle;
 
 constexpr std::size_t kTotal = 200'000'000;
 
@@ -71,9 +72,7 @@ TEST_P(GiveBack, CollectReturnsAllWhenFreedInRandomOrder) {
     const ResidentMeter meter;
     allocate_all(blocks, size);
     Random random(size);
-    for (std::size_t i = blocks.size() - 1; i > 0; i--) {
-        std::swap(blocks[i], blocks[random.below(i + 1)]);
-    }
+    shuffle(blocks, random);
     free_all(blocks);
     hak_collect();
     meter.expect_growth_within(kMiB, "after hak_collect");

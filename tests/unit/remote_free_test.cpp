@@ -33,6 +33,7 @@ using hakmem_test::ResidentMeter;
 using hakmem_test::run_in_thread;
 using hakmem_test::run_threads;
 using hakmem_test::scaled;
+using hakmem_test::shuffle;
 
 struct Item {
     void *block = nullptr;
@@ -331,9 +332,7 @@ TEST(RemoteFree, AnOwnerThatOnlyComputesHoldsNothingForLong) {
         std::memset(block, 1, 1000);
     }
     Random random(1);
-    for (std::size_t i = blocks.size() - 1; i > 0; i--) { // so that what waits is of all slabs
-        std::swap(blocks[i], blocks[random.below(i + 1)]);
-    }
+    shuffle(blocks, random); // so that what waits is of all slabs
     std::atomic<bool> done{false};
     std::thread other([&] {
         for (void *block : blocks) {

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace hakmem_test {
 
@@ -48,6 +49,14 @@ class Random {
   private:
     std::uint64_t state_;
 };
+
+// Of all orders, each is equally likely.
+template <typename Sequence>
+void shuffle(Sequence &sequence, Random &random) {
+    for (std::size_t i = sequence.size(); i > 1; i--) {
+        std::swap(sequence[i - 1], sequence[random.below(i)]);
+    }
+}
 
 } // namespace hakmem_test
 
