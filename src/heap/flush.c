@@ -183,22 +183,24 @@ void heap_return_class(struct heap *heap, unsigned size_class, void *const *bloc
     const bool long_runs = c->run_slabs > 1;
     void *const *const end = blocks + n;
     void *const *next = blocks;
-    const struct region *region = NULL; /* of the block before; its place and length */
-    uintptr_t base = 0;
+    uintptr_t base = 0; /* of the region of the block before, and its length */
     size_t extent = 0;
     heap_enter(heap);
     bool alone = heap_is_alone();
     while (next < end) {
         uintptr_t at = (uintptr_t)*next;
         if (UNLIKELY(at - base >= extent)) {
-            region = region_of(at);
+            const struct region *region = region_of(at);
             if (region == NULL) {
                 break;
             }
             base = region->base;
             extent = region->bytes;
         }
-        size_t index = long_runs ? region_run_index(region, at) : (at - base) >> SLAB_SHIFT;
+        size_t index = (at - base) >> SLAB_SHIFT;
+        if (long_runs) {
+            index = region_run_index(region_of(at), at);
+        }
         struct slab *slab = region_slab_at(base, index);
         size_t offset = at - base - (index << SLAB_SHIFT);
         struct spot spot = {slab, (size_t)(offset * reciprocal >> RECIPROCAL_SHIFT)};
