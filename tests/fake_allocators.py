@@ -22,6 +22,7 @@ _SOURCE = r"""
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 #ifndef WASTES
@@ -48,8 +49,13 @@ static void trait(void) {
 #endif
 #ifdef SLEEPS
     int saved = errno;
-    /* Not shorter: it must not be over before the processor is given up. */
-    nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+    /* A sleep that is over before the processor is given up, as on a busy machine some are, does not count. */
+    struct rusage before, after;
+    getrusage(RUSAGE_THREAD, &before);
+    do {
+        nanosleep(&(struct timespec){.tv_nsec = 1}, NULL);
+        getrusage(RUSAGE_THREAD, &after);
+    } while (after.ru_nvcsw == before.ru_nvcsw);
     errno = saved;
 #endif
 #ifdef ABORTS
