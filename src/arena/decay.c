@@ -26,7 +26,8 @@ static _Atomic bool is_on; /* from decay_begun until thread is NO_THREAD again; 
 static uint64_t refused_until_ms;
 static uint64_t last_tick_ms, last_success_ms;
 static void (*run)(void);
-static void (*in_passing)(void);
+static bool (*in_passing)(void);
+static bool elsewhere; /* there may be something to give back that is not the arena's; under its lock */
 
 static void set_no_thread(void) {
     thread = NO_THREAD;
@@ -41,7 +42,7 @@ bool decay_is_on(void) {
     return atomic_load_explicit(&is_on, memory_order_seq_cst);
 }
 
-void decay_set_work(void (*thread_work)(void), void (*passing_work)(void)) {
+void decay_set_work(void (*thread_work)(void), bool (*passing_work)(void)) {
     run = thread_work;
     in_passing = passing_work;
 }
@@ -179,13 +180,14 @@ static enum decay_work due(void) {
 }
 
 enum decay_work decay_due(void) {
-    bool much = arena.dirty_slabs > START_SLABS || arena.retention.scarce;
+    bool much = arena.dirty_slabs > START_SLABS || arena.retention.scarce || elsewhere;
     return UNLIKELY(much) ? due() : DECAY_NOTHING;
 }
 
 void decay_look(void) {
     if (!decay_is_on()) {
         lock_acquire(&arena.lock);
+        elsewhere = true;
         enum decay_work work = due();
         lock_release(&arena.lock);
         decay_do(work);
@@ -210,7 +212,10 @@ void decay_do(enum decay_work work) {
         lock_acquire(&arena.lock);
         tick(scarce);
         lock_release(&arena.lock);
-        in_passing();
+        bool more = in_passing();
+        lock_acquire(&arena.lock);
+        elsewhere = more;
+        lock_release(&arena.lock);
     }
 }
 

@@ -40,17 +40,25 @@ struct bin {
     _Atomic uint32_t partial_count; /* in the list; relaxed: written under the lock, and a hint without it */
 };
 
+/* What a magazine of the tiny lane had no room for: see stock.h. Under the heap's lock. */
+struct stock {
+    struct stock_slab *top;
+    _Atomic uint32_t blocks; /* relaxed: a hint without the lock, and a statistic */
+    uint32_t seen;           /* at the last look */
+};
+
 /* Batches of blocks are counted by size: 1, 2-3, 4-7 and so on; the last one has all larger ones, too. */
 #define BATCH_SIZES 8
 
 /* relaxed loads and stores by the owner, relaxed loads by readers */
 struct counters {
     _Atomic uint64_t refills, refilled_blocks;
-    _Atomic uint64_t refills_parcels, refills_current, refills_partial, refills_inbox, refills_adopted;
+    _Atomic uint64_t refills_parcels, refills_stock, refills_current, refills_partial, refills_inbox,
+        refills_adopted;
     _Atomic uint64_t refills_fresh;
     _Atomic uint64_t refill_batches[BATCH_SIZES], flush_batches[BATCH_SIZES]; /* by log2 of the blocks */
     _Atomic uint64_t flushes, flushed_blocks;
-    _Atomic uint64_t flushes_full, flushes_exit, flushes_reclaim, flushes_api, flushes_idle;
+    _Atomic uint64_t flushes_full, flushes_stocked, flushes_exit, flushes_reclaim, flushes_api, flushes_idle;
     _Atomic uint64_t remote_frees, remote_flushes, remote_kept, remote_parcels;
     _Atomic uint64_t slabs_created, slabs_recycled, slabs_released, slabs_adopted;
     _Atomic uint64_t large_allocs, large_frees, huge_allocs, huge_frees, huge_remaps;
@@ -102,6 +110,9 @@ struct heap {
     struct search search;           /* for holes, by the owner */
     uint32_t asked_last;            /* heap, for a slab */
     uint32_t trimmed;               /* the class whose magazine was looked at last */
+    bool stocks_refused;            /* until less is free: see stock.c */
+    uint64_t refills_refused;       /* at the last look at that */
+    size_t stocked_bytes;           /* since a look at them was asked for */
     uint32_t slabs_opened;          /* slabs that its owner's frees have opened for others to be taken from */
     size_t returned_bytes;          /* to slabs, since its owner last looked for holes */
     int64_t slack_bytes; /* put into slabs less taken from them, and not counted yet: see slack.h */
@@ -132,6 +143,7 @@ struct heap {
     struct heap *next_abandoned;    /* under the registry's lock */
     /* One bit for each parcel: see parcel.c. */
     _Atomic uint32_t parcels_claimed, parcels_posted;
+    struct stock stocks[TINY_CLASSES];
     uint64_t refills_seen; /* when parcels_look_after last looked: the background thread's */
 
     /* On the same page so far is what every thread needs; bins and buffers take others as they are used. */

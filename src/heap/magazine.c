@@ -2,6 +2,7 @@
 #include "arena/decay.h"
 #include "heap/event.h"
 #include "heap/heap.h"
+#include "heap/stock.h"
 #include "os/report.h"
 
 #include <string.h>
@@ -33,6 +34,10 @@
 #define TRIMMED_AT_ONCE 4
 #define TRIMMED_BYTES ((size_t)8 << 10)
 
+static bool has_stock(const struct heap *heap, unsigned size_class) {
+    return size_class < TINY_CLASSES && stock_count(heap, size_class) > 0;
+}
+
 /* A magazine that holds as many blocks as when it was last looked at has probably not been used since, while
  * others were refilled and flushed some five hundred times: what it holds goes to its slabs, and these
  * perhaps to other classes. */
@@ -47,6 +52,9 @@ static void trim_some(struct heap *heap) {
             held = 0;
         }
         m->seen = (uint16_t)held;
+        if (has_stock(heap, heap->trimmed)) {
+            stock_trim(heap, heap->trimmed);
+        }
     }
 }
 
@@ -189,7 +197,10 @@ static void *refill(struct heap *heap, unsigned size_class, bool may_borrow) {
         out = single;
         want = 1;
     }
-    n = bin_take_used(heap, size_class, out, want);
+    n = has_stock(heap, size_class) ? stock_take(heap, size_class, out, want) : 0;
+    if (n == 0) {
+        n = bin_take_used(heap, size_class, out, want);
+    }
     if (n == 0) {
         void *borrowed = may_borrow ? borrow_instead_of_new(heap, size_class) : NULL;
         if (borrowed != NULL) {
@@ -230,16 +241,22 @@ static void make_room(struct heap *heap, unsigned size_class) {
         return;
     }
     size_t held = magazine_count(m);
-    size_t oldest = min_size((held + 1) / 2, BATCH_BLOCKS);
+    size_t oldest = (held + 1) / 2;
     if (oldest == 0) {
         return; /* no array: the caller returns the block itself */
+    }
+    bool stocked = size_class < TINY_CLASSES && stock_put(heap, size_class, m->base, oldest);
+    if (!stocked) {
+        oldest = min_size(oldest, BATCH_BLOCKS);
     }
     count(&heap->counters.flushes, 1);
     count(&heap->counters.flushes_full, 1);
     count(&heap->counters.flushed_blocks, oldest);
     count_batch(heap->counters.flush_batches, oldest);
     m->flushed = true;
-    heap_return_class(heap, size_class, m->base, oldest);
+    if (!stocked) {
+        heap_return_class(heap, size_class, m->base, oldest);
+    }
     memmove(m->base, m->base + oldest, (held - oldest) * sizeof *m->base);
     m->top = m->base + (held - oldest);
 }
@@ -273,5 +290,5 @@ size_t heap_flush_magazine(struct heap *heap, unsigned size_class, enum flush_ca
         m->top = m->base;
         heap_return_class(heap, size_class, m->base, held);
     }
-    return held;
+    return held + (has_stock(heap, size_class) ? stock_return(heap, heap, size_class) : 0);
 }

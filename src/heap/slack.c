@@ -20,7 +20,7 @@
 
 _Atomic int64_t slack_purged;
 
-static int64_t resident_slack(void) {
+int64_t slack_resident(void) {
     return arena_slack() - atomic_load_explicit(&slack_purged, memory_order_relaxed);
 }
 
@@ -57,15 +57,18 @@ static void note_mistakes(void) {
 
 /* What may be free above the least: as much as elsewhere (retention.h), and in small programs half as much
  * again, because a free block in a slab is sooner wanted than a whole slab. */
-static int64_t bound(void) {
+int64_t slack_allowed(void) {
     size_t least = option_number(OPTION_RETAIN_MIN);
-    size_t share = max_size(arena_share_bytes(), arena_is_scarce() ? 0 : least + least / MORE_PART);
-    return (int64_t)(share * caution + grace);
+    return (int64_t)max_size(arena_share_bytes(), arena_is_scarce() ? 0 : least + least / MORE_PART);
+}
+
+static int64_t bound(void) {
+    return slack_allowed() * caution + (int64_t)grace;
 }
 
 /* What is over the bound and a part of that, so that the next look does not find so again. */
 static size_t excess(void) {
-    int64_t now = resident_slack();
+    int64_t now = slack_resident();
     int64_t most = bound();
     low = now < low ? now : low;
     return now - low > most ? (size_t)(now - low - most + most / PURGED_PART) : 0;
@@ -78,7 +81,7 @@ static void note_end_of_round(const struct search *search, size_t over) {
         caution = 1;
     } else {
         caution = (unsigned)min_size((size_t)caution * 2, CAUTION_MOST);
-        low = resident_slack();
+        low = slack_resident();
     }
 }
 

@@ -43,6 +43,9 @@ static inline void slack_note_purged(int64_t bytes) {
     }
 }
 
+/* What free blocks in slabs take, and what they may before anything is purged. */
+int64_t slack_resident(void);
+int64_t slack_allowed(void);
 /* Looks for holes if more is free than may be. */
 void slack_look(struct heap *self);
 /* In a forked child. */

@@ -3,6 +3,7 @@
 #include "arena/arena.h"
 #include "arena/page_map.h"
 #include "heap/heap.h"
+#include "heap/stock.h"
 #include "os/os.h"
 #include "os/resident.h"
 #include "profile/sample.h"
@@ -299,6 +300,13 @@ static void count_heaps(struct census *census) {
         const struct heap *heap = heap_by_id(id);
         for (unsigned c = 0; c < SIZE_CLASSES; c++) {
             census->classes[c].cached_blocks += (uint32_t)magazine_count_from_outside(&heap->magazines[c]);
+        }
+        for (unsigned c = 0; c < TINY_CLASSES; c++) {
+            size_t stocked = stock_count(heap, c);
+            census->classes[c].cached_blocks += (uint32_t)stocked;
+            if (stocked > 0 && !census->measured) {
+                census->metadata.heaps_bytes += stock_bytes(stocked);
+            }
         }
         /* relaxed: as the owner writes it */
         count_cached(heap->remote, atomic_load_explicit(&heap->remote_count, memory_order_relaxed), census);

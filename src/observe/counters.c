@@ -1,6 +1,7 @@
 #include "observe/counters.h"
 
 #include "arena/arena.h"
+#include "heap/stock.h"
 #include "os/os.h"
 
 #include <string.h>
@@ -13,6 +14,7 @@ static const struct {
     [COUNTER_REFILLS] = {"refills", offsetof(struct counters, refills)},
     [COUNTER_REFILLED_BLOCKS] = {"refilled_blocks", offsetof(struct counters, refilled_blocks)},
     [COUNTER_REFILLS_PARCELS] = {"refills_parcels", offsetof(struct counters, refills_parcels)},
+    [COUNTER_REFILLS_STOCK] = {"refills_stock", offsetof(struct counters, refills_stock)},
     [COUNTER_REFILLS_CURRENT_SLAB] = {"refills_current_slab", offsetof(struct counters, refills_current)},
     [COUNTER_REFILLS_PARTIAL_SLAB] = {"refills_partial_slab", offsetof(struct counters, refills_partial)},
     [COUNTER_REFILLS_INBOX_SLAB] = {"refills_inbox_slab", offsetof(struct counters, refills_inbox)},
@@ -22,6 +24,7 @@ static const struct {
     [COUNTER_FLUSHES] = {"flushes", offsetof(struct counters, flushes)},
     [COUNTER_FLUSHED_BLOCKS] = {"flushed_blocks", offsetof(struct counters, flushed_blocks)},
     [COUNTER_FLUSHES_MAGAZINE_FULL] = {"flushes_magazine_full", offsetof(struct counters, flushes_full)},
+    [COUNTER_FLUSHES_STOCKED] = {"flushes_stocked", offsetof(struct counters, flushes_stocked)},
     [COUNTER_FLUSHES_THREAD_EXIT] = {"flushes_thread_exit", offsetof(struct counters, flushes_exit)},
     [COUNTER_FLUSHES_RECLAIM] = {"flushes_reclaim", offsetof(struct counters, flushes_reclaim)},
     [COUNTER_FLUSHES_IDLE] = {"flushes_idle", offsetof(struct counters, flushes_idle)},
@@ -53,6 +56,7 @@ static const struct {
     [COUNTER_SYSTEM_CALLS] = {"system_calls", 0},
     [COUNTER_ARENA_LOCK_WAITS] = {"arena_lock_waits", 0},
     [COUNTER_OTHER_LOCK_WAITS] = {"other_lock_waits", 0},
+    [COUNTER_STOCK_RETURNED_BLOCKS] = {"stock_returned_blocks", 0},
     [COUNTER_PUBLICATIONS] = {"publications", 0},
 };
 
@@ -117,6 +121,7 @@ static void read_all(struct counter_values *out) {
     out->counters[COUNTER_SYSTEM_CALLS] = os_call_count();
     out->counters[COUNTER_ARENA_LOCK_WAITS] = lock_waits_apart();
     out->counters[COUNTER_OTHER_LOCK_WAITS] = lock_waits();
+    out->counters[COUNTER_STOCK_RETURNED_BLOCKS] = stocks_returned_blocks();
     out->counters[COUNTER_PUBLICATIONS] = atomic_load_explicit(&publications, memory_order_relaxed);
     for (int i = 0; i < FALLBACK_COUNT; i++) {
         out->fallbacks[i] = report_fallback_count((enum fallback)i);

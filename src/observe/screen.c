@@ -31,7 +31,7 @@ static void write_memory(struct output *out, const struct census *census) {
     census_sum(census, &m);
     out_string(out, "memory\n");
     bytes_line(out, "live", m.live_bytes, "in blocks that the program holds");
-    bytes_line(out, "cached", m.cached_bytes, "free, in the threads' magazines, buffers and parcels");
+    bytes_line(out, "cached", m.cached_bytes, "free, in the threads' magazines, stocks, buffers and parcels");
     bytes_line(out, "free in slabs", m.free_in_slabs_bytes, "free, in slabs that hold other blocks");
     bytes_line(out, "slab tails", m.slab_tail_bytes, "no block fits");
     bytes_line(out, "retained", m.retained_bytes, "free, kept resident within the bound");
@@ -148,11 +148,13 @@ static void counts_line(struct output *out, const char *name, const struct shown
 
 static void write_blocks(struct output *out, const uint64_t *n) {
     COUNTS(out, "refills", {n[COUNTER_REFILLS], "with"}, {n[COUNTER_REFILLED_BLOCKS], "blocks, from"},
-           {n[COUNTER_REFILLS_PARCELS], "parcels,"}, {n[COUNTER_REFILLS_CURRENT_SLAB], "current,"},
-           {n[COUNTER_REFILLS_PARTIAL_SLAB], "partly-used,"}, {n[COUNTER_REFILLS_INBOX_SLAB], "inbox,"},
-           {n[COUNTER_REFILLS_ADOPTED_SLAB], "adopted,"}, {n[COUNTER_REFILLS_FRESH_SLAB], "fresh slabs"});
+           {n[COUNTER_REFILLS_PARCELS], "parcels,"}, {n[COUNTER_REFILLS_STOCK], "stocks,"},
+           {n[COUNTER_REFILLS_CURRENT_SLAB], "current,"}, {n[COUNTER_REFILLS_PARTIAL_SLAB], "partly-used,"},
+           {n[COUNTER_REFILLS_INBOX_SLAB], "inbox,"}, {n[COUNTER_REFILLS_ADOPTED_SLAB], "adopted,"},
+           {n[COUNTER_REFILLS_FRESH_SLAB], "fresh slabs"});
     COUNTS(out, "flushes", {n[COUNTER_FLUSHES], "with"}, {n[COUNTER_FLUSHED_BLOCKS], "blocks, of magazines:"},
-           {n[COUNTER_FLUSHES_MAGAZINE_FULL], "full,"}, {n[COUNTER_FLUSHES_THREAD_EXIT], "of ended threads,"},
+           {n[COUNTER_FLUSHES_MAGAZINE_FULL], "full,"}, {n[COUNTER_FLUSHES_STOCKED], "of them into stocks,"},
+           {n[COUNTER_FLUSHES_THREAD_EXIT], "of ended threads,"},
            {n[COUNTER_FLUSHES_RECLAIM], "of sleeping ones,"}, {n[COUNTER_FLUSHES_IDLE], "of unused sizes,"},
            {n[COUNTER_FLUSHES_API], "on request"});
     COUNTS(out, "other frees", {n[COUNTER_REMOTE_FREED_BLOCKS], "blocks of other threads,"},

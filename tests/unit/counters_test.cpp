@@ -57,12 +57,15 @@ void allocate_and_free(std::size_t size, std::size_t count) {
 TEST(Counters, EachRefillHasOneSourceAndOneBatch) {
     hak_stats_reset();
     allocate_and_free(48, 5'000);
+    allocate_and_free(48, 5'000);
     allocate_and_free(2'000, 3'000);
     run_in_thread([] { allocate_and_free(48, 1'000); });
     run_in_thread([] { allocate_and_free(48, 1'000); });
     const std::string json = statistics_json();
     const std::uint64_t refills = number_in(json, "counters", "refills");
-    std::uint64_t by_source = number_in(json, "counters", "refills_parcels");
+    EXPECT_GT(number_in(json, "counters", "refills_stock"), 0u) << json;
+    std::uint64_t by_source =
+        number_in(json, "counters", "refills_parcels") + number_in(json, "counters", "refills_stock");
     for (const char *source : {"current", "partial", "inbox", "adopted", "fresh"}) {
         by_source += number_in(json, "counters", "refills_" + std::string(source) + "_slab");
     }
@@ -84,6 +87,10 @@ TEST(Counters, EachFlushHasOneCauseAndOneBatch) {
     EXPECT_GT(full, 0u) << json;
     EXPECT_GT(exits, 0u) << json;
     EXPECT_GT(asked, 0u) << json;
+    const std::uint64_t stocked = number_in(json, "counters", "flushes_stocked");
+    EXPECT_GT(stocked, 0u) << json;
+    EXPECT_LE(stocked, full) << json;
+    EXPECT_GT(number_in(json, "counters", "stock_returned_blocks"), 0u) << json;
     const std::uint64_t flushes = number_in(json, "counters", "flushes");
     const std::uint64_t idle = number_in(json, "counters", "flushes_idle");
     EXPECT_EQ(full + exits + asked + idle + number_in(json, "counters", "flushes_reclaim"), flushes) << json;

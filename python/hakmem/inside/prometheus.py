@@ -16,8 +16,8 @@ from hakmem.inside.statistics import COUNTERS, LANES, Statistics
 _MEMORY = {
     "live_bytes": "In blocks that the program holds, rounded up to their size class",
     "live_blocks": "Blocks that the program holds",
-    "cached_bytes": "Free, in the threads' magazines, buffers and parcels",
-    "cached_blocks": "Free blocks in the threads' magazines, buffers and parcels",
+    "cached_bytes": "Free, in the threads' magazines, stocks, buffers and parcels",
+    "cached_blocks": "Free blocks in the threads' magazines, stocks, buffers and parcels",
     "free_in_slabs_bytes": "Free and resident, in slabs that hold other blocks",
     "slab_tail_bytes": "Resident, but no block fits",
     "retained_bytes": "Free and resident, in no slab",

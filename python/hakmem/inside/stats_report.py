@@ -16,7 +16,7 @@ WHOLE_PROCESS_MEANS = "that and all else that is resident: code, stacks, other m
 # The parts of the heap's resident memory, which is their sum less the last.
 _PARTS = (
     ("live", "live_bytes", "in blocks that the program holds"),
-    ("cached", "cached_bytes", "free, in the threads' magazines, buffers and parcels"),
+    ("cached", "cached_bytes", "free, in the threads' magazines, stocks, buffers and parcels"),
     ("free in slabs", "free_in_slabs_bytes", "free and resident, in slabs that hold other blocks"),
     ("slab tails", "slab_tail_bytes", "resident, but no block fits"),
     ("retained", "retained_bytes", "free and resident, in no slab"),
@@ -27,7 +27,7 @@ _PARTS = (
 _STAGES = (
     ("refills", ("refills", "refilled_blocks")),
     ("… served by", tuple(name for name in COUNTERS if name.startswith("refills_"))),
-    ("flushes", ("flushes", "flushed_blocks")),
+    ("flushes", ("flushes", "flushed_blocks", "stock_returned_blocks")),
     ("… because of", tuple(name for name in COUNTERS if name.startswith("flushes_"))),
     ("remote frees", ("remote_freed_blocks", "remote_kept_blocks", "remote_flushes", "remote_parcels")),
     ("large, huge", ("large_allocs", "large_frees", "huge_allocs", "huge_frees", "huge_remaps")),

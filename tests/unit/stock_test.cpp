@@ -1,0 +1,350 @@
+// Stocks: blocks that a thread drops by the thousand serve what it builds next, without being lost, kept
+// beyond the bound, or handed out twice.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "hakmem.h"
+#include "os/fault.h"
+#include "support/pattern.h"
+#include "support/random.h"
+#include "support/resident.h"
+#include "support/scale.h"
+#include "support/statistics.h"
+#include "support/threads.h"
+
+namespace {
+
+using hakmem_test::counter;
+using hakmem_test::fill_pattern;
+using hakmem_test::kKiB;
+using hakmem_test::kMiB;
+using hakmem_test::pattern_intact;
+using hakmem_test::Random;
+using hakmem_test::run_in_thread;
+using hakmem_test::run_threads;
+using hakmem_test::scaled;
+using hakmem_test::shuffle;
+
+constexpr std::size_t kSizes[] = {8, 16, 48, 112, 208, 500, 1024};
+// More than any magazine holds, and less than may be free.
+constexpr std::size_t kDropped = 10'000;
+
+std::uint64_t cached_bytes() {
+    hak_stats_t stats{};
+    hak_stats_get(&stats);
+    return stats.cached_bytes;
+}
+
+template <typename Condition>
+bool happens(Condition condition) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!condition()) {
+        if (std::chrono::steady_clock::now() > deadline) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// Blocks that know what they must hold, built and dropped in random parts and order.
+class Population {
+  public:
+    Population(std::uint64_t stream, std::size_t most) : random_(stream), blocks_(most) {
+    }
+    ~Population() {
+        drop(1, 1);
+    }
+    Population(const Population &) = delete;
+    Population &operator=(const Population &) = delete;
+
+    void build() {
+        for (Block &block : blocks_) {
+            if (block.at == nullptr) {
+                block.size = kSizes[random_.below(std::size(kSizes))];
+                block.stamp = random_.next();
+                block.at = hak_malloc(block.size);
+                if (block.at == nullptr) {
+                    intact_ = false;
+                    return;
+                }
+                fill_pattern(block.at, block.size, block.stamp);
+            }
+        }
+    }
+
+    void drop(std::uint64_t part, std::uint64_t of) {
+        shuffle(blocks_, random_);
+        for (Block &block : blocks_) {
+            if (block.at != nullptr && random_.below(of) < part) {
+                intact_ = intact_ && pattern_intact(block.at, block.size, block.stamp);
+                hak_free(block.at);
+                block.at = nullptr;
+            }
+        }
+    }
+
+    bool intact() const {
+        return intact_;
+    }
+
+  private:
+    struct Block {
+        void *at = nullptr;
+        std::size_t size = 0;
+        std::uint64_t stamp = 0;
+    };
+    Random random_;
+    std::vector<Block> blocks_;
+    bool intact_ = true;
+};
+
+TEST(Stock, ServesWhatIsBuiltNext) {
+    const std::uint64_t before = counter("refills_stock");
+    Population population(1, kDropped);
+    population.build();
+    population.drop(1, 1);
+    EXPECT_GT(cached_bytes(), kMiB);
+    population.build();
+    EXPECT_GT(counter("refills_stock"), before);
+}
+
+TEST(Stock, LosesAndRepeatsNothing) {
+    run_threads(3, [](std::size_t thread) {
+        Population population(10 + thread, scaled(100'000));
+        Random random(20 + thread);
+        for (int round = 0; round < 12; round++) {
+            population.build();
+            population.drop(1 + random.below(4), 4);
+        }
+        EXPECT_TRUE(population.intact());
+    });
+}
+
+TEST(Stock, LosesNothingWhileOthersReturnIt) {
+    ASSERT_EQ(hak_option_set("decay_ms", "20"), 0);
+    std::atomic<bool> done{false};
+    std::thread other([&] {
+        while (!done.load(std::memory_order_relaxed)) {
+            hak_collect();
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+    });
+    run_threads(2, [](std::size_t thread) {
+        Population population(30 + thread, scaled(100'000));
+        Random random(40 + thread);
+        for (int round = 0; round < 20; round++) {
+            population.build();
+            population.drop(1 + random.below(4), 4);
+            std::this_thread::sleep_for(std::chrono::milliseconds(random.below(40)));
+        }
+        EXPECT_TRUE(population.intact());
+    });
+    done.store(true, std::memory_order_relaxed);
+    other.join();
+    EXPECT_EQ(hak_option_set("decay_ms", "1000"), 0);
+}
+
+TEST(Stock, GoesBackOnRequest) {
+    Population population(50, kDropped);
+    population.build();
+    population.drop(1, 1);
+    EXPECT_GT(hak_tiny_magazine_flush_all(), kDropped / 2);
+    EXPECT_EQ(cached_bytes(), 0u);
+}
+
+TEST(Stock, GoesBackWhenItsThreadNeedsItNoMore) {
+    std::atomic<bool> returned{false};
+    std::atomic<bool> dropped{false};
+    std::thread busy([&] {
+        Population population(60, kDropped);
+        population.build();
+        population.drop(1, 1);
+        dropped.store(true, std::memory_order_release);
+        while (!returned.load(std::memory_order_acquire)) { // awake, and never in the allocator
+        }
+    });
+    while (!dropped.load(std::memory_order_acquire)) {
+        std::this_thread::yield();
+    }
+    EXPECT_TRUE(happens([] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        return counter("stock_returned_blocks") > kDropped / 3;
+    })) << counter("stock_returned_blocks");
+    returned.store(true, std::memory_order_release);
+    busy.join();
+}
+
+TEST(Stock, GoesBackWhenItsThreadUsesOtherSizes) {
+    run_in_thread([] {
+        Population population(70, kDropped);
+        population.build();
+        population.drop(1, 1);
+        EXPECT_TRUE(happens([] {
+            std::vector<void *> blocks(3000);
+            for (void *&block : blocks) {
+                block = hak_malloc(1500);
+            }
+            for (void *block : blocks) {
+                hak_free(block);
+            }
+            return counter("stock_returned_blocks") > kDropped / 3;
+        }));
+    });
+}
+
+TEST(Stock, IsWithinTheBoundWhateverIsDropped) {
+    hak_collect();
+    std::uint64_t most = 0;
+    std::vector<void *> blocks(scaled(2'000'000));
+    for (void *&block : blocks) {
+        block = hak_malloc(48);
+    }
+    Random random(80);
+    shuffle(blocks, random);
+    for (std::size_t i = 0; i < blocks.size(); i++) {
+        hak_free(blocks[i]);
+        if (i % 10'000 == 0) {
+            most = std::max<std::uint64_t>(most, cached_bytes());
+        }
+    }
+    // One and a half times retain_min or retain_percent of what is in use, and the magazines.
+    EXPECT_LE(most, std::max<std::size_t>(4 * kMiB + 128 * kKiB, blocks.size() * 48 / 8) + 512 * kKiB);
+    blocks = {};
+    hak_collect();
+    EXPECT_LE(cached_bytes(), 64 * kKiB);
+}
+
+// Each of the last blocks may be all that holds a page, although together they are less than may be free.
+TEST(Stock, IsNotMadeWhereFewBlocksHoldManyPages) {
+    constexpr std::size_t kSize = 64;
+    constexpr std::size_t kGap = 4096 / kSize;
+    std::vector<void *> blocks(scaled(1'000'000));
+    std::vector<void *> last;
+    for (void *&block : blocks) {
+        block = hak_malloc(kSize);
+    }
+    for (std::size_t i = 0; i < blocks.size(); i++) {
+        if (i % kGap == 0) {
+            last.push_back(blocks[i]);
+        } else {
+            hak_free(blocks[i]);
+        }
+    }
+    Random random(90);
+    shuffle(last, random);
+    const std::uint64_t before = counter("flushes_stocked");
+    for (void *block : last) {
+        hak_free(block);
+    }
+    EXPECT_EQ(counter("flushes_stocked"), before);
+}
+
+TEST(Stock, DoesWithoutMemoryOfItsOwn) {
+    Population population(100, kDropped);
+    population.build();
+    hak_collect();
+    os_fault_set(OS_FAULT_RESERVE, 0, -1);
+    os_fault_set(OS_FAULT_COMMIT, 0, -1);
+    population.drop(1, 1);
+    os_fault_set(OS_FAULT_RESERVE, 0, 0);
+    os_fault_set(OS_FAULT_COMMIT, 0, 0);
+    population.build();
+    population.drop(1, 1);
+    EXPECT_TRUE(population.intact());
+}
+
+// What another thread's stock has when the process forks is the child's once.
+TEST(Stock, IsWholeInAChildOfABusyProcess) {
+    std::atomic<bool> done{false};
+    std::vector<std::thread> busy;
+    for (std::uint64_t thread = 0; thread < 2; thread++) {
+        busy.emplace_back([&done, thread] {
+            Population population(110 + thread, kDropped);
+            while (!done.load(std::memory_order_relaxed)) {
+                population.build();
+                population.drop(3, 4);
+            }
+        });
+    }
+    for (int i = 0; i < 30; i++) {
+        const pid_t child = fork();
+        if (child == 0) {
+            Population population(120, kDropped);
+            for (int round = 0; round < 3; round++) {
+                population.build();
+                population.drop(1, 1);
+            }
+            std::thread([&] { // takes over a heap that the fork has left without its thread
+                Population others(121, kDropped);
+                others.build();
+                population.build();
+                others.drop(1, 1);
+                population.drop(1, 1);
+                if (!others.intact()) {
+                    _exit(2);
+                }
+            })
+                .join();
+            _exit(population.intact() ? 0 : 1);
+        }
+        int status = -1;
+        ASSERT_EQ(waitpid(child, &status, 0), child);
+        EXPECT_EQ(status, 0);
+    }
+    done.store(true, std::memory_order_relaxed);
+    for (std::thread &thread : busy) {
+        thread.join();
+    }
+}
+
+// ---- Misuse
+// ------------------------------------------------------------------------------------------------
+
+std::vector<void *> build_equal() {
+    std::vector<void *> blocks(kDropped);
+    for (void *&block : blocks) {
+        block = hak_malloc(64);
+    }
+    return blocks;
+}
+
+void free_all(const std::vector<void *> &blocks) {
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+}
+
+TEST(StockDeathTest, ADoubleFreeIsFoundWhenItGoesBack) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    const auto misuse = [] {
+        const std::vector<void *> blocks = build_equal();
+        free_all(blocks);
+        hak_free(blocks[kDropped / 2]);
+        hak_tiny_magazine_flush_all();
+    };
+    EXPECT_DEATH(misuse(), "hakmem: double free: pointer 0x[0-9a-f]+, size class 64 B");
+}
+
+TEST(StockDeathTest, AnInvalidFreeIsFoundBeforeOrWhenItGoesBack) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    for (const std::size_t offset : {3, 8, 32}) {
+        const auto misuse = [offset] {
+            std::vector<void *> blocks = build_equal();
+            blocks[kDropped / 2] = static_cast<char *>(blocks[kDropped / 2]) + offset;
+            free_all(blocks);
+            hak_tiny_magazine_flush_all();
+        };
+        EXPECT_DEATH(misuse(), "hakmem: invalid free[^:]*: pointer 0x[0-9a-f]+, size class 64 B") << offset;
+    }
+}
+
+} // namespace
