@@ -49,7 +49,7 @@ static void trait(void) {
 #endif
 #ifdef SLEEPS
     int saved = errno;
-    /* A sleep that is over before the processor is given up, as on a busy machine some are, does not count. */
+    /* A sleep that is over before the processor is given up, as some are on a busy machine, does not do. */
     struct rusage before, after;
     getrusage(RUSAGE_THREAD, &before);
     do {
