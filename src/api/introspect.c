@@ -4,6 +4,7 @@
 #include "heap/allocate.h"
 #include "heap/holes.h"
 #include "heap/sampling.h"
+#include "heap/stock.h"
 #include "options/options.h"
 
 #include <errno.h>
@@ -96,6 +97,7 @@ size_t hak_collect(void) {
     sampling_collect();
     for (uint32_t id = 1; id < heap_id_limit(); id++) {
         parcels_return(self, heap_by_id(id));
+        stocks_return(self, heap_by_id(id));
         bin_sweep(self, heap_by_id(id));
         holes += holes_purge(heap_by_id(id));
     }

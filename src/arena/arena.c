@@ -14,6 +14,8 @@ struct arena arena;
 #define LARGE_SLABS 256
 /* What a program may keep that takes so much again and again, and nothing in between: 8 MiB. */
 #define BREATH_SLABS ((size_t)128)
+/* Stocks and what is dirty may be more than what is dirty alone by this part. */
+#define STOCKS_PART 8
 
 /* Superslabs looked at before the search takes the first that is sure to fit. */
 #define CANDIDATES_MAX 64
@@ -227,15 +229,16 @@ static struct slab *claim(const struct place *place, unsigned slabs, bool *zero)
     return region_slab(r, place->superslab * SLABS_PER_SUPERSLAB + place->first);
 }
 
-static void note_size(void) {
+void arena_note_size(void) {
+    atomic_store_explicit(&arena.dirty_seen, arena.dirty_slabs, memory_order_relaxed);
     atomic_store_explicit(&arena.used_seen, arena.used_slabs, memory_order_relaxed);
 }
 
 void arena_note_taken(size_t dirty, size_t clean) {
     arena.used_slabs += dirty + clean;
     arena.used_most = max_size(arena.used_most, arena.used_slabs);
-    note_size();
     arena.dirty_slabs -= dirty;
+    arena_note_size();
     arena.dirty_low = min_size(arena.dirty_low, arena.dirty_slabs);
     retention_note_taken_clean(&arena.retention, clean);
 }
@@ -296,6 +299,16 @@ int64_t arena_slack(void) {
     return atomic_load_explicit(&slack.bytes, memory_order_relaxed);
 }
 
+static struct { _Alignas(2 * CACHE_LINE_BYTES) _Atomic int64_t bytes; } stocked; /* as above */
+
+void arena_add_stocked(int64_t bytes) {
+    atomic_fetch_add_explicit(&stocked.bytes, bytes, memory_order_relaxed);
+}
+
+int64_t arena_stocked(void) {
+    return atomic_load_explicit(&stocked.bytes, memory_order_relaxed);
+}
+
 /* Of so many slabs in use, what the program holds. */
 static size_t held(size_t used_slabs) {
     int64_t bytes = arena_slack();
@@ -323,10 +336,28 @@ size_t arena_share_bytes(void) {
     return retention_share(held(used), arena_is_scarce()) << SLAB_SHIFT;
 }
 
+static int64_t with_stocks(size_t bytes) {
+    return (int64_t)(bytes + bytes / STOCKS_PART);
+}
+
+/* In what order blocks are freed decides where stocks hand them out: more of them than caches hold would slow
+ * down the program's own loads. */
+int64_t arena_stock_room(void) {
+    size_t dirty = atomic_load_explicit(&arena.dirty_seen, memory_order_relaxed);
+    int64_t room = with_stocks(arena_share_bytes()) - (int64_t)(dirty << SLAB_SHIFT);
+    int64_t most = arena_is_scarce() ? 0 : with_stocks(option_number(OPTION_RETAIN_MIN));
+    return (room < most ? room : most) - arena_stocked();
+}
+
+bool arena_has_too_much_stocked(void) {
+    int64_t bytes = arena_stocked();
+    return bytes > 0 && bytes + (int64_t)(arena.dirty_slabs << SLAB_SHIFT) > with_stocks(arena_share_bytes());
+}
+
 void arena_free_slabs(struct region *r, size_t first_slab, size_t slabs, size_t resident) {
     arena.used_slabs -= slabs;
-    note_size();
     arena.dirty_slabs += resident;
+    arena_note_size();
     while (slabs > 0) {
         size_t superslab = first_slab / SLABS_PER_SUPERSLAB;
         unsigned first = (unsigned)(first_slab % SLABS_PER_SUPERSLAB);

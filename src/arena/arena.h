@@ -40,6 +40,12 @@ size_t arena_used_bytes(void);
  * thread; one atomic addition. */
 void arena_add_slack(int64_t bytes);
 int64_t arena_slack(void);
+/* Of these, so many bytes more are in stocks, which can go back to their slabs: they and what is dirty may be
+ * an eighth more together than what is dirty alone. Any thread; one atomic addition. */
+void arena_add_stocked(int64_t bytes);
+int64_t arena_stocked(void);
+/* By how many bytes stocks may grow. */
+int64_t arena_stock_room(void);
 /* Free memory that may stay resident beside what the program holds, but for the grace (retention.h). */
 size_t arena_share_bytes(void);
 /* Whether the container is near its limit: nothing is made resident that is not needed. */

@@ -1,5 +1,6 @@
 #include "arena/decay.h"
 
+#include "arena/arena.h"
 #include "arena/internal.h"
 #include "options/options.h"
 #include "os/cgroup.h"
@@ -27,6 +28,8 @@ static uint64_t refused_until_ms;
 static uint64_t last_tick_ms, last_success_ms;
 static void (*run)(void);
 static bool (*in_passing)(void);
+static void (*relieve)(void);
+static bool relieving; /* somebody is at it; under the arena's lock */
 static bool elsewhere; /* there may be something to give back that is not the arena's; under its lock */
 
 static void set_no_thread(void) {
@@ -42,9 +45,10 @@ bool decay_is_on(void) {
     return atomic_load_explicit(&is_on, memory_order_seq_cst);
 }
 
-void decay_set_work(void (*thread_work)(void), bool (*passing_work)(void)) {
+void decay_set_work(void (*thread_work)(void), bool (*passing_work)(void), void (*relief_work)(void)) {
     run = thread_work;
     in_passing = passing_work;
+    relieve = relief_work;
 }
 
 uint64_t decay_period_ms(void) {
@@ -86,6 +90,7 @@ static bool tick(bool scarce) {
     }
     arena.dirty_low = arena.dirty_slabs;
     arena.used_most = arena.used_slabs;
+    arena_note_size();
     return taken;
 }
 
@@ -103,7 +108,8 @@ bool decay_tick(bool more) {
         last_success_ms = now;
     }
     /* A program that has locked its memory will not give it back: no use to try for ever. */
-    more = more || (arena.dirty_slabs > REST_SLABS && now - last_success_ms < REFUSED_MS);
+    more =
+        more || arena_stocked() > 0 || (arena.dirty_slabs > REST_SLABS && now - last_success_ms < REFUSED_MS);
     if (!more) {
         thread_ends();
     }
@@ -119,6 +125,7 @@ static void purge_what_it_looked_after(void) {
 void decay_stop(void) {
     lock_acquire(&arena.lock);
     thread_ends();
+    elsewhere = arena_stocked() > 0;
     purge_what_it_looked_after();
     lock_release(&arena.lock);
 }
@@ -148,6 +155,7 @@ static bool may_start(void) {
         return false;
     }
     thread = STARTING;
+    elsewhere = false; /* it looks after that */
     last_success_ms = os_now_ms();
     arena.dirty_low = arena.dirty_slabs;
     arena.used_most = arena.used_slabs;
@@ -180,6 +188,10 @@ static enum decay_work due(void) {
 }
 
 enum decay_work decay_due(void) {
+    if (UNLIKELY(arena_has_too_much_stocked()) && !relieving) {
+        relieving = true;
+        return DECAY_RELIEVE;
+    }
     bool much = arena.dirty_slabs > START_SLABS || arena.retention.scarce || elsewhere;
     return UNLIKELY(much) ? due() : DECAY_NOTHING;
 }
@@ -200,6 +212,7 @@ static void start(void) {
         lock_acquire(&arena.lock);
         refused_until_ms = os_now_ms() + REFUSED_MS;
         thread_ends();
+        elsewhere = arena_stocked() > 0;
         lock_release(&arena.lock);
     }
 }
@@ -211,10 +224,16 @@ void decay_do(enum decay_work work) {
         bool scarce = option_number(OPTION_BACKGROUND_THREAD) != 0 && memory_is_scarce();
         lock_acquire(&arena.lock);
         tick(scarce);
+        elsewhere = false;
         lock_release(&arena.lock);
         bool more = in_passing();
         lock_acquire(&arena.lock);
-        elsewhere = more;
+        elsewhere = elsewhere || more;
+        lock_release(&arena.lock);
+    } else if (work == DECAY_RELIEVE) {
+        relieve();
+        lock_acquire(&arena.lock);
+        relieving = false;
         lock_release(&arena.lock);
     }
 }
@@ -222,5 +241,7 @@ void decay_do(enum decay_work work) {
 void decay_lost_by_fork(void) {
     os_thread_lost_by_fork();
     thread_ends();
+    relieving = false;
+    elsewhere = arena_stocked() > 0;
     refused_until_ms = 0;
 }

@@ -17,13 +17,14 @@ struct arena {
     uint32_t purge_waiters;
     struct region *oldest, *newest; /* the regions, doubly linked */
     size_t used_slabs;
-    _Atomic size_t used_seen; /* the same; relaxed: a hint for those without the lock */
-    _Atomic bool is_scarce;   /* retention.scarce, likewise */
-    size_t used_most;         /* the most in use since the last decay_tick */
-    size_t dirty_slabs;       /* free and perhaps resident */
-    size_t ahead_slabs;       /* those of them that are so only because of dense_fill */
-    size_t filling_slabs;     /* that will be dirty when the fills under way are over */
-    size_t dirty_low;         /* the fewest since the last decay_tick */
+    _Atomic size_t used_seen;  /* the same; relaxed: a hint for those without the lock */
+    _Atomic size_t dirty_seen; /* dirty_slabs, likewise, or as they were a moment ago */
+    _Atomic bool is_scarce;    /* retention.scarce, likewise */
+    size_t used_most;          /* the most in use since the last decay_tick */
+    size_t dirty_slabs;        /* free and perhaps resident */
+    size_t ahead_slabs;        /* those of them that are so only because of dense_fill */
+    size_t filling_slabs;      /* that will be dirty when the fills under way are over */
+    size_t dirty_low;          /* the fewest since the last decay_tick */
     struct retention retention;
     uint64_t purges, purged_bytes, decayed_bytes, hole_bytes;
     uint64_t superslabs_opened, superslabs_dense; /* taken into use wholly free; as one huge page */
@@ -43,12 +44,18 @@ void arena_end_purging(void);
 /* Lets go of the lock until nobody is purging: all that is free is in circulation then. */
 void arena_wait_for_purge(void);
 
+/* So much is in use, and dirty: for those who look without the lock. */
+void arena_note_size(void);
+
 /* Slabs have left the free ones, `dirty` of them perhaps resident and `clean` not. */
 void arena_note_taken(size_t dirty, size_t clean);
 
 /* Free slabs that may be resident: the share of what the program holds, and the grace of what is used. */
 size_t arena_bound(void);
 size_t arena_bound_without_thread(void);
+
+/* Whether stocks and what is dirty are together more than may be. */
+bool arena_has_too_much_stocked(void);
 
 /* Purges down to `target` dirty slabs, highest addresses first, letting go of the lock for the system calls.
  * Returns the slabs purged; gives up when the OS refuses. */

@@ -192,6 +192,7 @@ void arena_unlock_within_bound(void) {
         size_t purged = arena_purge_to(retention_purge_target(bound));
         retention_note_purged(&arena.retention, purged);
     }
+    arena_note_size();
     enum decay_work work = decay_due();
     lock_release(&arena.lock);
     if (UNLIKELY(work != DECAY_NOTHING)) {

@@ -110,7 +110,8 @@ struct heap {
     struct search search;           /* for holes, by the owner */
     uint32_t asked_last;            /* heap, for a slab */
     uint32_t trimmed;               /* the class whose magazine was looked at last */
-    bool stocks_refused;            /* until less is free: see stock.c */
+    bool stocks_refused;            /* they may not grow: see stock.c */
+    bool stocks_left;               /* nor have they gone back yet */
     uint64_t refills_refused;       /* at the last look at that */
     size_t stocked_bytes;           /* since a look at them was asked for */
     uint32_t slabs_opened;          /* slabs that its owner's frees have opened for others to be taken from */

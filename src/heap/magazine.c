@@ -290,5 +290,8 @@ size_t heap_flush_magazine(struct heap *heap, unsigned size_class, enum flush_ca
         m->top = m->base;
         heap_return_class(heap, size_class, m->base, held);
     }
-    return held + (has_stock(heap, size_class) ? stock_return(heap, heap, size_class) : 0);
+    if (cause != FLUSH_IDLE && has_stock(heap, size_class)) { /* which has its own signs of being idle */
+        held += stock_return(heap, heap, size_class);
+    }
+    return held;
 }

@@ -4,7 +4,7 @@
 #include "arena/decay.h"
 #include "heap/slack.h"
 
-#include <limits.h>
+#include <stdint.h>
 
 /* A slab full of pointers, each in four bytes: how far it is from somewhere below, in units that every
  * block's address is a multiple of. */
@@ -12,8 +12,6 @@ struct stock_slab {
     struct stock_slab *next;
     struct slab *header;
     uint32_t count;
-    uint32_t most; /* that it ever had */
-    bool clean;    /* beyond those no page was touched */
     uint32_t blocks[];
 };
 #define STOCK_SLAB_BLOCKS ((SLAB_BYTES - sizeof(struct stock_slab)) / sizeof(uint32_t))
@@ -24,6 +22,9 @@ struct stock_slab {
 
 /* Refills after stocks were found to take too much, until they may grow again. */
 #define REFILLS_BEFORE_STOCKS 64
+
+/* Blocks that go back to their slabs with each batch that is refused. */
+#define RETURNED_INSTEAD ((size_t)2048)
 
 /* Half of what four bytes reach lies below a stock, half above. */
 static uintptr_t origin(const struct stock_slab *slab) {
@@ -78,34 +79,110 @@ static struct stock_slab *make(void) {
     }
     struct stock_slab *slab = (struct stock_slab *)arena_address(header);
     slab->header = header;
-    slab->count = slab->most = 0;
-    slab->clean = taken.zero && !taken.resident;
+    slab->count = 0;
     return slab;
 }
 
 /* Without the heap's lock. */
 static void give_back(struct stock_slab *slab) {
-    size_t used = sizeof *slab + slab->most * sizeof *slab->blocks;
-    arena_give(slab->header, slab->clean ? used : SLAB_BYTES, false);
+    arena_give(slab->header, SLAB_BYTES, false);
 }
 
-/* Whether so many bytes more may lie in slabs and stocks. Once they were too many, half of it must be gone,
- * and the program must want blocks again: of one that drops all that it has, nothing is worth keeping. */
+/* Moves up to `most` blocks of the stock to `out`, those put last. */
+static size_t take(struct heap *heap, unsigned size_class, void **out, size_t most) {
+    struct stock *stock = &heap->stocks[size_class];
+    size_t n = 0;
+    struct stock_slab *empty = NULL;
+    lock_acquire(&heap->lock);
+    struct stock_slab *top = stock->top;
+    if (top != NULL) {
+        n = min_size(most, top->count);
+        top->count -= (uint32_t)n;
+        unpack(top, top->count, out, n);
+        set_count(stock, stock_count(heap, size_class) - n);
+        if (top->count == 0) {
+            pop(stock);
+            empty = top;
+        }
+        arena_add_stocked(-bytes_of(size_class, n)); /* here, where no fork can come between */
+    }
+    lock_release(&heap->lock);
+    if (empty != NULL) {
+        give_back(empty);
+    }
+    return n;
+}
+
+static _Atomic uint64_t returned; /* blocks, from all stocks */
+
+uint64_t stocks_returned_blocks(void) {
+    return atomic_load_explicit(&returned, memory_order_relaxed); /* a statistic */
+}
+
+/* So many are out of sight of a fork at once. */
+#define RETURNED_AT_ONCE 128
+
+/* Up to `*most` blocks, which that is lowered by. */
+static size_t return_some(struct heap *self, struct heap *heap, unsigned size_class, size_t *most) {
+    void *blocks[RETURNED_AT_ONCE];
+    size_t all = 0;
+    heap_enter(self);
+    while (*most > 0 && stock_count(heap, size_class) > 0) {
+        size_t n = take(heap, size_class, blocks, min_size(*most, RETURNED_AT_ONCE));
+        slack_add(self, -bytes_of(size_class, n));
+        heap_return_class(self, size_class, blocks, n);
+        *most -= n;
+        all += n;
+    }
+    if (all > 0) {
+        atomic_fetch_add_explicit(&returned, all, memory_order_relaxed); /* a statistic */
+    }
+    heap_leave(self);
+    return all;
+}
+
+size_t stock_return(struct heap *self, struct heap *heap, unsigned size_class) {
+    size_t most = stock_count(heap, size_class); /* and not what its owner may put there meanwhile */
+    return return_some(self, heap, size_class, &most);
+}
+
+/* Up to `*most` blocks of any class; false if there are none left. */
+static bool return_of_heap(struct heap *self, struct heap *heap, size_t *most) {
+    for (unsigned c = 0; c < TINY_CLASSES; c++) {
+        if (stock_count(heap, c) > 0) {
+            return_some(self, heap, c, most);
+            if (*most == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+void stocks_return(struct heap *self, struct heap *heap) {
+    size_t most = SIZE_MAX;
+    return_of_heap(self, heap, &most);
+}
+
+void stocks_relieve(size_t most) {
+    for (uint32_t id = HEAP_FIRST_ID; id < heap_id_limit() && most > 0; id++) {
+        return_of_heap(NULL, heap_by_id(id), &most);
+    }
+}
+
+/* Whether so many bytes more may lie in stocks. Once they were too many, all that there are must be gone, and
+ * the program must want blocks again: of one that drops all that it has, nothing is worth keeping. */
 static bool may_grow(struct heap *heap, int64_t bytes) {
-    int64_t most = slack_allowed();
     uint64_t refills = atomic_load_explicit(&heap->counters.refills, memory_order_relaxed); /* its own */
-    if (heap->stocks_refused && refills - heap->refills_refused < REFILLS_BEFORE_STOCKS) {
+    if (heap->stocks_refused &&
+        (heap->stocks_left || refills - heap->refills_refused < REFILLS_BEFORE_STOCKS)) {
         return false;
     }
-    heap->stocks_refused = slack_resident() + bytes > (heap->stocks_refused ? most / 2 : most);
+    bool refused = bytes > arena_stock_room() || slack_resident() + bytes > slack_allowed();
+    heap->stocks_left = heap->stocks_left || (refused && !heap->stocks_refused);
+    heap->stocks_refused = refused;
     heap->refills_refused = refills;
-    return !heap->stocks_refused;
-}
-
-static void return_all(struct heap *heap) {
-    for (unsigned c = 0; c < TINY_CLASSES; c++) {
-        stock_return(heap, heap, c);
-    }
+    return !refused;
 }
 
 static void note_put(struct heap *heap, int64_t bytes) {
@@ -118,16 +195,25 @@ static void note_put(struct heap *heap, int64_t bytes) {
     }
 }
 
+/* A little with each flush that the stocks do not take. */
+static void shrink(struct heap *heap) {
+    size_t most = RETURNED_INSTEAD;
+    heap->stocks_left = return_of_heap(heap, heap, &most);
+}
+
 bool stock_put(struct heap *heap, unsigned size_class, void *const *blocks, size_t n) {
     if (!may_grow(heap, bytes_of(size_class, n))) {
-        return_all(heap);
+        if (heap->stocks_left) {
+            shrink(heap);
+        }
         return false;
     }
     struct stock *stock = &heap->stocks[size_class];
+    struct stock_slab *fresh = NULL, *unused = NULL;
     lock_acquire(&heap->lock);
     if (stock->top == NULL || stock->top->count + n > STOCK_SLAB_BLOCKS) {
         lock_release(&heap->lock);
-        struct stock_slab *fresh = make();
+        fresh = make();
         if (fresh == NULL) {
             return false;
         }
@@ -138,94 +224,26 @@ bool stock_put(struct heap *heap, unsigned size_class, void *const *blocks, size
     bool packed = pack(top, blocks, n);
     if (LIKELY(packed)) {
         top->count += (uint32_t)n;
-        top->most = top->count > top->most ? top->count : top->most;
         set_count(stock, stock_count(heap, size_class) + n);
+        arena_add_stocked(bytes_of(size_class, n));
+    } else if (fresh != NULL) {
+        pop(stock);
+        unused = fresh;
     }
     lock_release(&heap->lock);
     if (LIKELY(packed)) {
         note_put(heap, bytes_of(size_class, n));
+    } else if (unused != NULL) {
+        give_back(unused);
     }
     return packed;
 }
 
 size_t stock_take(struct heap *heap, unsigned size_class, void **out, size_t want) {
-    struct stock *stock = &heap->stocks[size_class];
-    size_t n = 0;
-    struct stock_slab *empty = NULL;
-    lock_acquire(&heap->lock);
-    struct stock_slab *top = stock->top;
-    if (top != NULL) {
-        n = min_size(want, top->count);
-        top->count -= (uint32_t)n;
-        unpack(top, top->count, out, n);
-        set_count(stock, stock_count(heap, size_class) - n);
-        if (top->count == 0) {
-            pop(stock);
-            empty = top;
-        }
-    }
-    lock_release(&heap->lock);
-    if (empty != NULL) {
-        give_back(empty);
-    }
+    size_t n = take(heap, size_class, out, want);
     slack_add(heap, -bytes_of(size_class, n));
     count(&heap->counters.refills_stock, n > 0);
     return n;
-}
-
-static _Atomic uint64_t returned; /* blocks, from all stocks */
-
-uint64_t stocks_returned_blocks(void) {
-    return atomic_load_explicit(&returned, memory_order_relaxed); /* a statistic */
-}
-
-/* Blocks unpacked at once. */
-#define RETURNED_BLOCKS 256
-
-static void return_blocks(struct heap *self, unsigned size_class, const struct stock_slab *slab) {
-    void *blocks[RETURNED_BLOCKS];
-    for (uint32_t i = 0; i < slab->count;) {
-        size_t n = min_size(slab->count - i, RETURNED_BLOCKS);
-        unpack(slab, i, blocks, n);
-        slack_add(self, -bytes_of(size_class, n));
-        heap_return_class(self, size_class, blocks, n);
-        i += (uint32_t)n;
-    }
-}
-
-/* The top of the stock becomes the caller's; NULL if there is none. */
-static struct stock_slab *take_top(struct heap *heap, unsigned size_class) {
-    struct stock *stock = &heap->stocks[size_class];
-    lock_acquire(&heap->lock);
-    struct stock_slab *top = stock->top;
-    if (top != NULL) {
-        pop(stock);
-        set_count(stock, stock_count(heap, size_class) - top->count);
-        stock->seen = (uint32_t)stock_count(heap, size_class);
-    }
-    lock_release(&heap->lock);
-    return top;
-}
-
-/* Up to `*most` slabs of pointers, which that is lowered by. */
-static size_t return_some(struct heap *self, struct heap *heap, unsigned size_class, unsigned *most) {
-    struct stock_slab *slab;
-    size_t n = 0;
-    heap_enter(self);
-    while (*most > 0 && stock_count(heap, size_class) > 0 && (slab = take_top(heap, size_class)) != NULL) {
-        --*most;
-        n += slab->count;
-        return_blocks(self, size_class, slab);
-        give_back(slab);
-    }
-    atomic_fetch_add_explicit(&returned, n, memory_order_relaxed); /* a statistic */
-    heap_leave(self);
-    return n;
-}
-
-size_t stock_return(struct heap *self, struct heap *heap, unsigned size_class) {
-    unsigned all = UINT_MAX;
-    return return_some(self, heap, size_class, &all);
 }
 
 /* Whether it has as many blocks as at the last look. */
@@ -239,19 +257,30 @@ static bool is_unused(struct heap *heap, unsigned size_class) {
     return unused;
 }
 
+/* What could not be returned all at once shall go on at the next look. */
+static void note_seen(struct heap *heap, unsigned size_class) {
+    lock_acquire(&heap->lock);
+    heap->stocks[size_class].seen = (uint32_t)stock_count(heap, size_class);
+    lock_release(&heap->lock);
+}
+
 void stock_trim(struct heap *heap, unsigned size_class) {
     if (is_unused(heap, size_class)) {
         stock_return(heap, heap, size_class);
+        note_seen(heap, size_class);
     }
 }
 
-bool stocks_look_after(unsigned most) {
+bool stocks_look_after(size_t most) {
     bool more = false;
     for (uint32_t id = HEAP_FIRST_ID; id < heap_id_limit(); id++) {
         struct heap *heap = heap_by_id(id);
         for (unsigned c = 0; c < TINY_CLASSES; c++) {
-            if (stock_count(heap, c) > 0 && most > 0 && is_unused(heap, c)) {
-                return_some(NULL, heap, c, &most);
+            size_t n = min_size(stock_count(heap, c), most);
+            if (n > 0 && is_unused(heap, c)) {
+                most -= n;
+                return_some(NULL, heap, c, &n);
+                note_seen(heap, c);
             }
             more = more || stock_count(heap, c) > 0;
         }

@@ -4,11 +4,11 @@
  * drops what it built, to build anew, has its blocks kept for that: a heap's stock of a class is a stack of
  * pointers behind the magazine, which takes them by the batch and gives them back as cheaply.
  *
- * Promises that what lies in stocks counts as free blocks in slabs (slack.h), and only grows while these take
- * less of memory than they may before anything of it is purged; when they take more, the stocks go back to
- * the slabs first. What was not needed for a while goes back, too. A stock is under its heap's lock: taken
- * from by the owner alone, returned by anyone. Relies on the arena for room, and does without where that has
- * none.
+ * Promises that what lies in stocks counts as free blocks in slabs (slack.h), only grows while these take
+ * less of memory than they may before anything of it is purged, and is within what arena_stock_room says;
+ * that a flush which the stocks do not take returns some of them, and that what was not needed for a while
+ * goes back. A stock is under its heap's lock: put to and taken from by the owner alone, returned by anyone.
+ * No caller holds that lock. Relies on the arena for room, and does without where that has none.
  */
 #ifndef HAKMEM_HEAP_STOCK_H
 #define HAKMEM_HEAP_STOCK_H
@@ -26,9 +26,12 @@ size_t stock_take(struct heap *heap, unsigned size_class, void **out, size_t wan
 size_t stock_return(struct heap *self, struct heap *heap, unsigned size_class);
 /* Owner: the same if it has as many as at the last such look: probably nobody needed it since. */
 void stock_trim(struct heap *heap, unsigned size_class);
-/* The same for all heaps, any thread, up to `most` slabs of pointers (of some 16,000 each). Returns whether
- * there are stocks left. */
-bool stocks_look_after(unsigned most);
+/* The same for all heaps, any thread, up to `most` blocks. Returns whether there are stocks left. */
+bool stocks_look_after(size_t most);
+/* Any thread: returns all stocks of a heap. */
+void stocks_return(struct heap *self, struct heap *heap);
+/* Any thread, no heap's lock held: up to `most` blocks of whatever stocks there are. */
+void stocks_relieve(size_t most);
 
 /* From all stocks to slabs, since the start. */
 uint64_t stocks_returned_blocks(void);

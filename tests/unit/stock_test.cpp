@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <thread>
 #include <vector>
 
@@ -28,6 +29,9 @@ using hakmem_test::fill_pattern;
 using hakmem_test::kKiB;
 using hakmem_test::kMiB;
 using hakmem_test::pattern_intact;
+#if !HAKMEM_TEST_SANITIZED
+using hakmem_test::PointerArray;
+#endif
 using hakmem_test::Random;
 using hakmem_test::run_in_thread;
 using hakmem_test::run_threads;
@@ -201,6 +205,41 @@ TEST(Stock, GoesBackWhenItsThreadUsesOtherSizes) {
     });
 }
 
+TEST(Stock, OfAThreadThatIsAwakeGoesBackOnRequestOfAnother) {
+    std::atomic<bool> returned{false};
+    std::atomic<bool> dropped{false};
+    std::thread busy([&] {
+        Population population(61, kDropped);
+        population.build();
+        population.drop(1, 1);
+        dropped.store(true, std::memory_order_release);
+        while (!returned.load(std::memory_order_acquire)) { // awake, and never in the allocator
+        }
+    });
+    while (!dropped.load(std::memory_order_acquire)) {
+        std::this_thread::yield();
+    }
+    hak_collect();
+    EXPECT_GT(counter("stock_returned_blocks"), kDropped / 3);
+    returned.store(true, std::memory_order_release);
+    busy.join();
+}
+
+TEST(Stock, InUseIsLeftAlone) {
+    constexpr std::size_t kRounds = 50;
+    for (std::size_t round = 0; round < kRounds; round++) {
+        std::vector<void *> blocks(20'000);
+        for (void *&block : blocks) {
+            block = hak_malloc(64);
+        }
+        for (void *block : blocks) {
+            hak_free(block);
+        }
+    }
+    EXPECT_GT(counter("flushes_stocked"), kRounds);
+    EXPECT_LE(counter("stock_returned_blocks"), kRounds * 20'000 / 20);
+}
+
 TEST(Stock, IsWithinTheBoundWhateverIsDropped) {
     hak_collect();
     std::uint64_t most = 0;
@@ -222,6 +261,34 @@ TEST(Stock, IsWithinTheBoundWhateverIsDropped) {
     hak_collect();
     EXPECT_LE(cached_bytes(), 64 * kKiB);
 }
+
+#if !HAKMEM_TEST_SANITIZED
+// What may be kept is a part of what is in use; when that shrinks, nobody puts anything into a stock.
+TEST(Stock, GoesBackWhenTheRestOfTheProgramGoes) {
+    PointerArray large(300);
+    PointerArray small(300'000);
+    const hakmem_test::ResidentMeter meter;
+    for (void *&block : large) {
+        block = hak_malloc(512 * kKiB);
+        std::memset(block, 1, 512 * kKiB);
+    }
+    for (void *&block : small) {
+        block = hak_malloc(64);
+        *static_cast<char *>(block) = 1;
+    }
+    for (std::size_t i = 0; i < 100'000; i++) { // the program wants blocks, too
+        hak_free(small[i]);
+        small[i] = hak_malloc(64);
+    }
+    for (void *block : small) {
+        hak_free(block);
+    }
+    for (void *block : large) {
+        hak_free(block);
+    }
+    meter.expect_growth_within(4'000'000, "after the last free");
+}
+#endif
 
 // Each of the last blocks may be all that holds a page, although together they are less than may be free.
 TEST(Stock, IsNotMadeWhereFewBlocksHoldManyPages) {
@@ -264,6 +331,7 @@ TEST(Stock, DoesWithoutMemoryOfItsOwn) {
 
 // What another thread's stock has when the process forks is the child's once.
 TEST(Stock, IsWholeInAChildOfABusyProcess) {
+    hakmem_test::test_seed(); // chosen by the first who asks, who must not be one that the fork leaves behind
     std::atomic<bool> done{false};
     std::vector<std::thread> busy;
     for (std::uint64_t thread = 0; thread < 2; thread++) {
