@@ -41,6 +41,10 @@ GROUPS = {
     ),
 }
 WORKERS = 3
+MODULE_SECONDS = 200
+# Where the interpreter's own Pool.terminate may wait for ever, on any allocator and seldom (its issues 73945
+# and 78178): a module that was stopped there has its turn once more.
+STUCK_POOL = "in _help_stuff_finish"
 
 
 RESOLVE = """
@@ -74,9 +78,8 @@ def interpreter_with(modules: list[str]) -> tuple[str, list[str]]:
 @pytest.mark.parametrize("group", GROUPS)
 def test_cpython_passes_its_own_tests(runner: Runner, group: str) -> None:
     interpreter, modules = interpreter_with(GROUPS[group].split())
-    finished = runner.run(
-        [interpreter, "-m", "test", f"-j{WORKERS}", *modules],
-        env={"PYTHONMALLOC": "malloc"},
-        timeout_s=400,
-    )
+    command = [interpreter, "-m", "test", f"-j{WORKERS}", "--timeout", str(MODULE_SECONDS), *modules]
+    finished = runner.run(command, env={"PYTHONMALLOC": "malloc"}, timeout_s=400)
+    if STUCK_POOL in finished.text:
+        finished = runner.run(command, env={"PYTHONMALLOC": "malloc"}, timeout_s=400)
     assert f"All {len(modules)} tests OK" in finished.text, finished
