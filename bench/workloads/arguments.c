@@ -13,12 +13,16 @@ struct bench_settings bench = {.seed = 1};
 
 static const struct bench_workload *workload;
 
-/* The lock is kept: the process ends, and no second thread gets to say anything. */
+enum { COMPLAINT = 1024 };
+
+/* The lock is kept: the process ends, and no second thread gets to say anything. One call for the whole line:
+ * a forked child may be complaining, too. */
 static void complain(const char *format, va_list arguments) {
+    char line[COMPLAINT];
     flockfile(stderr);
-    fprintf(stderr, "%s: ", bench.name);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
+    int begun = snprintf(line, sizeof line / 2, "%s: ", bench.name);
+    vsnprintf(line + begun, sizeof line - (size_t)begun, format, arguments);
+    fprintf(stderr, "%s\n", line);
 }
 
 void bench_bad_argument(const char *format, ...) {
