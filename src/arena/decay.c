@@ -27,10 +27,9 @@ static _Atomic bool is_on; /* from decay_begun until thread is NO_THREAD again; 
 static uint64_t refused_until_ms;
 static uint64_t last_tick_ms, last_success_ms;
 static void (*run)(void);
-static bool (*in_passing)(void);
+static void (*in_passing)(void);
 static void (*relieve)(void);
 static bool relieving; /* somebody is at it; under the arena's lock */
-static bool elsewhere; /* there may be something to give back that is not the arena's; under its lock */
 
 static void set_no_thread(void) {
     thread = NO_THREAD;
@@ -45,7 +44,7 @@ bool decay_is_on(void) {
     return atomic_load_explicit(&is_on, memory_order_seq_cst);
 }
 
-void decay_set_work(void (*thread_work)(void), bool (*passing_work)(void), void (*relief_work)(void)) {
+void decay_set_work(void (*thread_work)(void), void (*passing_work)(void), void (*relief_work)(void)) {
     run = thread_work;
     in_passing = passing_work;
     relieve = relief_work;
@@ -125,7 +124,6 @@ static void purge_what_it_looked_after(void) {
 void decay_stop(void) {
     lock_acquire(&arena.lock);
     thread_ends();
-    elsewhere = arena_stocked() > 0;
     purge_what_it_looked_after();
     lock_release(&arena.lock);
 }
@@ -155,7 +153,6 @@ static bool may_start(void) {
         return false;
     }
     thread = STARTING;
-    elsewhere = false; /* it looks after that */
     last_success_ms = os_now_ms();
     arena.dirty_low = arena.dirty_slabs;
     arena.used_most = arena.used_slabs;
@@ -192,14 +189,14 @@ enum decay_work decay_due(void) {
         relieving = true;
         return DECAY_RELIEVE;
     }
-    bool much = arena.dirty_slabs > START_SLABS || arena.retention.scarce || elsewhere;
+    bool much = arena.dirty_slabs > START_SLABS || arena.retention.scarce ||
+                arena_stocked() > (int64_t)(START_SLABS << SLAB_SHIFT);
     return UNLIKELY(much) ? due() : DECAY_NOTHING;
 }
 
 void decay_look(void) {
     if (!decay_is_on()) {
         lock_acquire(&arena.lock);
-        elsewhere = true;
         enum decay_work work = due();
         lock_release(&arena.lock);
         decay_do(work);
@@ -212,7 +209,6 @@ static void start(void) {
         lock_acquire(&arena.lock);
         refused_until_ms = os_now_ms() + REFUSED_MS;
         thread_ends();
-        elsewhere = arena_stocked() > 0;
         lock_release(&arena.lock);
     }
 }
@@ -224,12 +220,8 @@ void decay_do(enum decay_work work) {
         bool scarce = option_number(OPTION_BACKGROUND_THREAD) != 0 && memory_is_scarce();
         lock_acquire(&arena.lock);
         tick(scarce);
-        elsewhere = false;
         lock_release(&arena.lock);
-        bool more = in_passing();
-        lock_acquire(&arena.lock);
-        elsewhere = elsewhere || more;
-        lock_release(&arena.lock);
+        in_passing();
     } else if (work == DECAY_RELIEVE) {
         relieve();
         lock_acquire(&arena.lock);
@@ -242,6 +234,5 @@ void decay_lost_by_fork(void) {
     os_thread_lost_by_fork();
     thread_ends();
     relieving = false;
-    elsewhere = arena_stocked() > 0;
     refused_until_ms = 0;
 }

@@ -122,16 +122,15 @@ uint64_t stocks_returned_blocks(void) {
 /* So many are out of sight of a fork at once. */
 #define RETURNED_AT_ONCE 128
 
-/* Up to `*most` blocks, which that is lowered by. */
-static size_t return_some(struct heap *self, struct heap *heap, unsigned size_class, size_t *most) {
+/* Up to `most` blocks; gives how many. */
+static size_t return_some(struct heap *self, struct heap *heap, unsigned size_class, size_t most) {
     void *blocks[RETURNED_AT_ONCE];
     size_t all = 0;
     heap_enter(self);
-    while (*most > 0 && stock_count(heap, size_class) > 0) {
-        size_t n = take(heap, size_class, blocks, min_size(*most, RETURNED_AT_ONCE));
+    while (all < most && stock_count(heap, size_class) > 0) {
+        size_t n = take(heap, size_class, blocks, min_size(most - all, RETURNED_AT_ONCE));
         slack_add(self, -bytes_of(size_class, n));
         heap_return_class(self, size_class, blocks, n);
-        *most -= n;
         all += n;
     }
     if (all > 0) {
@@ -142,21 +141,17 @@ static size_t return_some(struct heap *self, struct heap *heap, unsigned size_cl
 }
 
 size_t stock_return(struct heap *self, struct heap *heap, unsigned size_class) {
-    size_t most = stock_count(heap, size_class); /* and not what its owner may put there meanwhile */
-    return return_some(self, heap, size_class, &most);
+    /* And not what its owner may put there meanwhile. */
+    return return_some(self, heap, size_class, stock_count(heap, size_class));
 }
 
-/* Up to `*most` blocks of any class; false if there are none left. */
-static bool return_of_heap(struct heap *self, struct heap *heap, size_t *most) {
-    for (unsigned c = 0; c < TINY_CLASSES; c++) {
+/* Up to `*most` blocks of any class, which that is lowered by. */
+static void return_of_heap(struct heap *self, struct heap *heap, size_t *most) {
+    for (unsigned c = 0; c<TINY_CLASSES && * most> 0; c++) {
         if (stock_count(heap, c) > 0) {
-            return_some(self, heap, c, most);
-            if (*most == 0) {
-                return true;
-            }
+            *most -= return_some(self, heap, c, *most);
         }
     }
-    return false;
 }
 
 void stocks_return(struct heap *self, struct heap *heap) {
@@ -198,7 +193,8 @@ static void note_put(struct heap *heap, int64_t bytes) {
 /* A little with each flush that the stocks do not take. */
 static void shrink(struct heap *heap) {
     size_t most = RETURNED_INSTEAD;
-    heap->stocks_left = return_of_heap(heap, heap, &most);
+    return_of_heap(heap, heap, &most);
+    heap->stocks_left = most == 0;
 }
 
 bool stock_put(struct heap *heap, unsigned size_class, void *const *blocks, size_t n) {
@@ -209,7 +205,7 @@ bool stock_put(struct heap *heap, unsigned size_class, void *const *blocks, size
         return false;
     }
     struct stock *stock = &heap->stocks[size_class];
-    struct stock_slab *fresh = NULL, *unused = NULL;
+    struct stock_slab *fresh = NULL;
     lock_acquire(&heap->lock);
     if (stock->top == NULL || stock->top->count + n > STOCK_SLAB_BLOCKS) {
         lock_release(&heap->lock);
@@ -228,13 +224,12 @@ bool stock_put(struct heap *heap, unsigned size_class, void *const *blocks, size
         arena_add_stocked(bytes_of(size_class, n));
     } else if (fresh != NULL) {
         pop(stock);
-        unused = fresh;
     }
     lock_release(&heap->lock);
     if (LIKELY(packed)) {
         note_put(heap, bytes_of(size_class, n));
-    } else if (unused != NULL) {
-        give_back(unused);
+    } else if (fresh != NULL) {
+        give_back(fresh);
     }
     return packed;
 }
@@ -257,33 +252,30 @@ static bool is_unused(struct heap *heap, unsigned size_class) {
     return unused;
 }
 
-/* What could not be returned all at once shall go on at the next look. */
-static void note_seen(struct heap *heap, unsigned size_class) {
+/* Up to `most` blocks of one that is; gives how many. What could not be returned all at once shall go on at
+ * the next look. */
+static size_t return_unused(struct heap *self, struct heap *heap, unsigned size_class, size_t most) {
+    struct stock *stock = &heap->stocks[size_class];
+    most = min_size(most, stock_count(heap, size_class));
+    if (most == 0 || !is_unused(heap, size_class)) {
+        return 0;
+    }
+    size_t n = return_some(self, heap, size_class, most);
     lock_acquire(&heap->lock);
-    heap->stocks[size_class].seen = (uint32_t)stock_count(heap, size_class);
+    stock->seen = (uint32_t)stock_count(heap, size_class);
     lock_release(&heap->lock);
+    return n;
 }
 
 void stock_trim(struct heap *heap, unsigned size_class) {
-    if (is_unused(heap, size_class)) {
-        stock_return(heap, heap, size_class);
-        note_seen(heap, size_class);
-    }
+    return_unused(heap, heap, size_class, SIZE_MAX);
 }
 
-bool stocks_look_after(size_t most) {
-    bool more = false;
+void stocks_look_after(size_t most) {
     for (uint32_t id = HEAP_FIRST_ID; id < heap_id_limit(); id++) {
         struct heap *heap = heap_by_id(id);
         for (unsigned c = 0; c < TINY_CLASSES; c++) {
-            size_t n = min_size(stock_count(heap, c), most);
-            if (n > 0 && is_unused(heap, c)) {
-                most -= n;
-                return_some(NULL, heap, c, &n);
-                note_seen(heap, c);
-            }
-            more = more || stock_count(heap, c) > 0;
+            most -= return_unused(NULL, heap, c, most);
         }
     }
-    return more;
 }

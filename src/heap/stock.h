@@ -26,8 +26,8 @@ size_t stock_take(struct heap *heap, unsigned size_class, void **out, size_t wan
 size_t stock_return(struct heap *self, struct heap *heap, unsigned size_class);
 /* Owner: the same if it has as many as at the last such look: probably nobody needed it since. */
 void stock_trim(struct heap *heap, unsigned size_class);
-/* The same for all heaps, any thread, up to `most` blocks. Returns whether there are stocks left. */
-bool stocks_look_after(size_t most);
+/* The same for all heaps, any thread, up to `most` blocks. */
+void stocks_look_after(size_t most);
 /* Any thread: returns all stocks of a heap. */
 void stocks_return(struct heap *self, struct heap *heap);
 /* Any thread, no heap's lock held: up to `most` blocks of whatever stocks there are. */

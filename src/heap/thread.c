@@ -64,12 +64,11 @@ static void register_fork_handlers(void);
 #define STOCKS_IN_PASSING_PART (8 * sizeof(void *))
 #define STOCKS_RELIEVED ((size_t)16384)
 
-static bool purge_in_passing(void) {
+static void purge_in_passing(void) {
     int64_t stocked = arena_stocked();
-    bool stocks = stocks_look_after(
+    stocks_look_after(
         max_size(STOCKS_IN_PASSING, stocked > 0 ? (size_t)stocked / STOCKS_IN_PASSING_PART : 0));
     (void)holes_purge_idle(HOLES_UNITS_IN_PASSING);
-    return stocks;
 }
 
 static void relieve(void) {
@@ -97,9 +96,9 @@ static void run_in_background(void) {
     heap_reclaim_restart();
     while (more && sleep_in_background(credentials)) {
         bool parcels = parcels_look_after();
-        bool stocks = stocks_look_after(SIZE_MAX);
+        stocks_look_after(SIZE_MAX);
         bool holes = holes_purge_idle(HOLES_UNITS);
-        more = decay_tick(heap_reclaim_idle() || parcels || stocks || holes);
+        more = decay_tick(heap_reclaim_idle() || parcels || holes);
     }
     if (more) {
         decay_stop();

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
@@ -79,7 +80,9 @@ def interpreter_with(modules: list[str]) -> tuple[str, list[str]]:
 def test_cpython_passes_its_own_tests(runner: Runner, group: str) -> None:
     interpreter, modules = interpreter_with(GROUPS[group].split())
     command = [interpreter, "-m", "test", f"-j{WORKERS}", "--timeout", str(MODULE_SECONDS), *modules]
-    finished = runner.run(command, env={"PYTHONMALLOC": "malloc"}, timeout_s=400)
+    run = partial(runner.run, command, env={"PYTHONMALLOC": "malloc"}, timeout_s=400, status=None)
+    finished = run()
     if STUCK_POOL in finished.text:
-        finished = runner.run(command, env={"PYTHONMALLOC": "malloc"}, timeout_s=400)
-    assert f"All {len(modules)} tests OK" in finished.text, finished
+        finished = run()
+    assert finished.returncode == 0, str(finished)
+    assert f"All {len(modules)} tests OK" in finished.text, str(finished)

@@ -41,11 +41,13 @@
 #include "support/resident.h"
 #include "support/scale.h"
 #include "support/threads.h"
+#include "support/waiting.h"
 
 namespace {
 
 using hakmem_test::all_zero;
 using hakmem_test::fill_pattern;
+using hakmem_test::happens;
 using hakmem_test::kEdges;
 using hakmem_test::kKiB;
 using hakmem_test::kLanes;
@@ -59,29 +61,12 @@ using hakmem_test::scaled;
 using hakmem_test::shuffle;
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
-using std::chrono::steady_clock;
-
-// Nothing here takes more than two seconds on an idle machine; past this it does not happen at all.
-constexpr seconds kLongEnough{60};
 
 // What may stay over the start, by the promise: caches of the threads and what is not worth giving back.
 constexpr std::size_t kMayStay = 4 * kMiB;
 // What the library itself leaves when nobody needs anything: less is not worth starting a thread for, and it
 // may have ended just before the last frees.
 constexpr std::size_t kMayStayRetained = 512 * kKiB;
-
-template <typename Condition>
-bool happens(Condition condition) {
-    const auto deadline = steady_clock::now() + kLongEnough;
-    while (!condition()) {
-        if (steady_clock::now() > deadline) {
-            return false;
-        }
-        std::this_thread::sleep_for(milliseconds(10));
-    }
-    return true;
-}
 
 void set_option(const char *name, const char *value) {
     ASSERT_EQ(hak_option_set(name, value), 0) << name << "=" << value;

@@ -19,10 +19,12 @@
 #include "support/scale.h"
 #include "support/statistics.h"
 #include "support/threads.h"
+#include "support/waiting.h"
 
 namespace {
 
 using hakmem_test::counter;
+using hakmem_test::happens;
 using hakmem_test::kKiB;
 using hakmem_test::kMiB;
 using hakmem_test::Population;
@@ -44,16 +46,35 @@ std::uint64_t cached_bytes() {
     return stats.cached_bytes;
 }
 
-template <typename Condition>
-bool happens(Condition condition) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (!condition()) {
-        if (std::chrono::steady_clock::now() > deadline) {
-            return false;
+// A thread that has a stock and no use for it, and that stays awake: it never waits, and is never in the
+// allocator again.
+class BusyThread {
+  public:
+    explicit BusyThread(std::uint64_t seed)
+        : thread_([this, seed] {
+              Population population(seed, kDropped);
+              population.build();
+              population.drop(1, 1);
+              dropped_.store(true, std::memory_order_release);
+              while (!done_.load(std::memory_order_acquire)) {
+              }
+          }) {
+        while (!dropped_.load(std::memory_order_acquire)) {
+            std::this_thread::yield();
         }
     }
-    return true;
-}
+    BusyThread(const BusyThread &) = delete;
+    BusyThread &operator=(const BusyThread &) = delete;
+    ~BusyThread() {
+        done_.store(true, std::memory_order_release);
+        thread_.join();
+    }
+
+  private:
+    std::atomic<bool> dropped_{false};
+    std::atomic<bool> done_{false};
+    std::thread thread_; // last: it uses the others
+};
 
 TEST(Stock, ServesWhatIsBuiltNext) {
     const std::uint64_t before = counter("refills_stock");
@@ -110,25 +131,9 @@ TEST(Stock, GoesBackOnRequest) {
 }
 
 TEST(Stock, GoesBackWhenItsThreadNeedsItNoMore) {
-    std::atomic<bool> returned{false};
-    std::atomic<bool> dropped{false};
-    std::thread busy([&] {
-        Population population(60, kDropped);
-        population.build();
-        population.drop(1, 1);
-        dropped.store(true, std::memory_order_release);
-        while (!returned.load(std::memory_order_acquire)) { // awake, and never in the allocator
-        }
-    });
-    while (!dropped.load(std::memory_order_acquire)) {
-        std::this_thread::yield();
-    }
-    EXPECT_TRUE(happens([] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
-        return counter("stock_returned_blocks") > kDropped / 3;
-    })) << counter("stock_returned_blocks");
-    returned.store(true, std::memory_order_release);
-    busy.join();
+    const BusyThread busy(60);
+    EXPECT_TRUE(happens([] { return counter("stock_returned_blocks") > kDropped / 3; }))
+        << counter("stock_returned_blocks");
 }
 
 TEST(Stock, GoesBackWhenItsThreadUsesOtherSizes) {
@@ -150,23 +155,9 @@ TEST(Stock, GoesBackWhenItsThreadUsesOtherSizes) {
 }
 
 TEST(Stock, OfAThreadThatIsAwakeGoesBackOnRequestOfAnother) {
-    std::atomic<bool> returned{false};
-    std::atomic<bool> dropped{false};
-    std::thread busy([&] {
-        Population population(61, kDropped);
-        population.build();
-        population.drop(1, 1);
-        dropped.store(true, std::memory_order_release);
-        while (!returned.load(std::memory_order_acquire)) { // awake, and never in the allocator
-        }
-    });
-    while (!dropped.load(std::memory_order_acquire)) {
-        std::this_thread::yield();
-    }
+    const BusyThread busy(61);
     hak_collect();
     EXPECT_GT(counter("stock_returned_blocks"), kDropped / 3);
-    returned.store(true, std::memory_order_release);
-    busy.join();
 }
 
 TEST(Stock, InUseIsLeftAlone) {
@@ -272,9 +263,6 @@ TEST(Stock, DoesWithoutMemoryOfItsOwn) {
     population.drop(1, 1);
     EXPECT_TRUE(population.intact());
 }
-
-// ---- Misuse
-// ------------------------------------------------------------------------------------------------
 
 std::vector<void *> build_equal() {
     std::vector<void *> blocks(kDropped);

@@ -3,7 +3,8 @@
 import os
 import pwd
 import select
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,15 +54,9 @@ class Process:
 
     def ends_within(self, seconds: float) -> bool:
         """Waits for its end, but not longer than that."""
-        try:
-            descriptor = os.pidfd_open(self.pid)
-        except OSError:
-            return not self.is_alive()
-        try:
+        with ending_of(self.pid) as ended:
             # The number may be another's by now.
-            return not self.is_alive() or bool(select.select([descriptor], [], [], seconds)[0])
-        finally:
-            os.close(descriptor)
+            return not self.is_alive() or ended(seconds)
 
     def has_let_go_of_its_memory(self) -> bool:
         """As one does shortly before its end, and as the kernel's own have none."""
@@ -69,6 +64,20 @@ class Process:
             return not self.maps()
         except OSError:
             return False
+
+
+@contextmanager
+def ending_of(pid: int) -> Iterator[Callable[[float], bool]]:
+    """Gives a function that waits for so many seconds, and says whether the process has ended."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        yield lambda seconds: True
+        return
+    try:
+        yield lambda seconds: bool(select.select([descriptor], [], [], seconds)[0])
+    finally:
+        os.close(descriptor)
 
 
 def look_up(pid: int) -> Process | None:

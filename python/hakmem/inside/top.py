@@ -1,7 +1,6 @@
 """`hakmem top`: looks at a process again and again, until it ends."""
 
 import os
-import select
 import signal
 import subprocess
 import threading
@@ -22,7 +21,7 @@ from hakmem.inside.freshness import LIVE_SECONDS, change_since, shown_age
 from hakmem.inside.heap_profile import parse_heap_profile
 from hakmem.inside.history import History
 from hakmem.inside.live_file import Kind
-from hakmem.inside.process import family, resident_bytes, resident_now
+from hakmem.inside.process import ending_of, family, resident_bytes, resident_now
 from hakmem.inside.profile_report import Place, heaviest
 from hakmem.inside.stats_report import heading_of
 from hakmem.inside.symbols import Symbolizer, parse_mappings
@@ -118,7 +117,7 @@ class _FamilyWatcher:
 def top_of_process(pid: int, interval: float, to: Console, *, once: bool) -> None:
     watcher = Watcher(pid)
     target, picture = watcher.look(_size(to))  # says what is wrong, if anything is
-    with _screen(to, once) as show, _ending_of(pid) as ended:
+    with _screen(to, once) as show, ending_of(pid) as ended:
         if not once or not target.alive():
             show(picture)
         while target.alive() and not ended(interval):
@@ -150,7 +149,7 @@ def top_of_command(
             # What the program writes appears above the view.
             threading.Thread(target=_pass_on, args=(child.stdout, to), daemon=True).start()
         watcher = _FamilyWatcher(child.pid)
-        with _screen(to, once) as show, _ending_of(child.pid) as ended:
+        with _screen(to, once) as show, ending_of(child.pid) as ended:
             while not ended(interval):
                 try:
                     picture = watcher.look(_size(to))
@@ -174,20 +173,6 @@ def _screen(to: Console, once: bool) -> Iterator[Callable[[RenderableType], None
         return
     with Live(console=to, auto_refresh=False, vertical_overflow="crop") as live:
         yield lambda picture: live.update(picture, refresh=True)
-
-
-@contextmanager
-def _ending_of(pid: int) -> Iterator[Callable[[float], bool]]:
-    """Gives a function that waits for so many seconds, and says whether the process has ended."""
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
-        yield lambda seconds: True
-        return
-    try:
-        yield lambda seconds: bool(select.select([descriptor], [], [], seconds)[0])
-    finally:
-        os.close(descriptor)
 
 
 class _Signals:
