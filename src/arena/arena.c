@@ -372,6 +372,20 @@ void arena_free_slabs(struct region *r, size_t first_slab, size_t slabs, size_t 
     }
 }
 
+void arena_unlock_within_bound(void) {
+    size_t bound = arena_bound();
+    if (UNLIKELY(arena.dirty_slabs > bound)) {
+        size_t purged = arena_purge_to(retention_purge_target(bound));
+        retention_note_purged(&arena.retention, purged);
+    }
+    arena_note_size();
+    enum decay_work work = decay_due();
+    lock_release(&arena.lock);
+    if (UNLIKELY(work != DECAY_NOTHING)) {
+        decay_do(work);
+    }
+}
+
 void arena_give(struct slab *head, size_t used_bytes, bool bitmap_touched) {
     struct region *r = region_of((uintptr_t)head);
     size_t first = (size_t)(head - region_slab(r, 0));
@@ -409,7 +423,7 @@ bool arena_resize(struct slab *head, unsigned slabs) {
     return true;
 }
 
-void arena_figures(struct arena_figures *out) {
+COLD void arena_figures(struct arena_figures *out) {
     lock_acquire(&arena.lock);
     out->used_slabs = arena.used_slabs;
     out->dirty_slabs = arena.dirty_slabs;

@@ -98,7 +98,7 @@ static void thread_ends(void) {
     set_scarce(false); /* nobody would look again */
 }
 
-bool decay_tick(bool more) {
+COLD bool decay_tick(bool more) {
     bool scarce = memory_is_scarce();
     lock_acquire(&arena.lock);
     thread = RUNNING;
@@ -121,7 +121,7 @@ static void purge_what_it_looked_after(void) {
     (void)arena_purge_to(arena_bound_without_thread());
 }
 
-void decay_stop(void) {
+COLD void decay_stop(void) {
     lock_acquire(&arena.lock);
     thread_ends();
     purge_what_it_looked_after();
@@ -203,7 +203,7 @@ void decay_look(void) {
     }
 }
 
-static void start(void) {
+COLD static void start(void) {
     if (!os_thread_start(run)) {
         report_fallback(FALLBACK_NO_BACKGROUND_THREAD, 0);
         lock_acquire(&arena.lock);

@@ -186,20 +186,6 @@ void arena_wait_for_purge(void) {
     }
 }
 
-void arena_unlock_within_bound(void) {
-    size_t bound = arena_bound();
-    if (UNLIKELY(arena.dirty_slabs > bound)) {
-        size_t purged = arena_purge_to(retention_purge_target(bound));
-        retention_note_purged(&arena.retention, purged);
-    }
-    arena_note_size();
-    enum decay_work work = decay_due();
-    lock_release(&arena.lock);
-    if (UNLIKELY(work != DECAY_NOTHING)) {
-        decay_do(work);
-    }
-}
-
 size_t arena_purge_all(void) {
     lock_acquire(&arena.lock);
     size_t purged = arena_purge_to(0);

@@ -231,7 +231,7 @@ static struct heap *pop_untrimmed(void) {
     return heap;
 }
 
-void heap_trim_abandoned(void) {
+COLD void heap_trim_abandoned(void) {
     struct heap *heap;
     for (unsigned i = 0; i < TRIMS_MOST && (heap = pop_untrimmed()) != NULL; i++) {
         trim(heap); /* without the lock: system calls */
@@ -263,7 +263,7 @@ void heap_abandon(struct heap *heap, bool may_stay_warm) {
     parcels_return(NULL, heap); /* what came meanwhile: nothing comes from now on */
 }
 
-void heap_retire_abandoned(void) {
+COLD void heap_retire_abandoned(void) {
     struct heap *const *const lists[] = {&cold, &warm};
     lock_acquire(&lock);
     for (int i = 0; i < 2; i++) {
@@ -274,7 +274,7 @@ void heap_retire_abandoned(void) {
     lock_release(&lock);
 }
 
-bool heap_cool_abandoned(void) {
+COLD bool heap_cool_abandoned(void) {
     /* Callers come one at a time. */
     static uint64_t seen;
     static bool cool;

@@ -146,9 +146,9 @@ size_t stock_return(struct heap *self, struct heap *heap, unsigned size_class) {
 }
 
 /* Up to `*most` blocks of any class, which that is lowered by. */
-static void return_of_heap(struct heap *self, struct heap *heap, size_t *most) {
-    for (unsigned c = 0; c<TINY_CLASSES && * most> 0; c++) {
-        if (stock_count(heap, c) > 0) {
+COLD static void return_of_heap(struct heap *self, struct heap *heap, size_t *most) {
+    for (unsigned c = 0; c < TINY_CLASSES; c++) {
+        if (*most > 0 && stock_count(heap, c) > 0) {
             *most -= return_some(self, heap, c, *most);
         }
     }

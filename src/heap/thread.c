@@ -89,7 +89,7 @@ static bool sleep_in_background(uint64_t credentials) {
     return true;
 }
 
-static void run_in_background(void) {
+COLD static void run_in_background(void) {
     uint64_t credentials = os_credentials();
     bool more = true;
     decay_begun();

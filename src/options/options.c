@@ -147,7 +147,7 @@ const char *option_name(enum option option) {
     return definitions[option].name;
 }
 
-bool option_differs(enum option option, char *value, size_t capacity) {
+COLD bool option_differs(enum option option, char *value, size_t capacity) {
     const struct definition *d = &definitions[option];
     uint64_t number = option_number(option);
     uint64_t usual = 0;
@@ -271,7 +271,7 @@ static int find(const char *name, size_t length) {
 }
 
 /* `only` is the one option to be taken from it, or -1 for all but the profile. */
-static void read_conf(const char *conf, int only) {
+COLD static void read_conf(const char *conf, int only) {
     while (*conf != '\0') {
         size_t length = strcspn(conf, ",");
         const char *equals = memchr(conf, '=', length);
@@ -291,7 +291,7 @@ static void read_conf(const char *conf, int only) {
 }
 
 /* A misspelt name must not pass for a setting. */
-static void report_if_unknown(const char *name, size_t length) {
+COLD static void report_if_unknown(const char *name, size_t length) {
     static const char command_name[] = "HAKMEM_LIBRARY"; /* the hakmem command's own */
     bool known = text_equal(name, length, command_name);
     for (int i = 0; i < OPTION_COUNT && !known; i++) {
@@ -362,7 +362,7 @@ int hak_option_count(void) {
     return OPTION_COUNT;
 }
 
-int hak_option_info(int index, hak_option_info_t *out) {
+COLD int hak_option_info(int index, hak_option_info_t *out) {
     if (index < 0 || index >= OPTION_COUNT || out == NULL) {
         errno = EINVAL;
         return -1;
@@ -389,7 +389,7 @@ int hak_option_info(int index, hak_option_info_t *out) {
     return 0;
 }
 
-int hak_option_set(const char *name, const char *value) {
+COLD int hak_option_set(const char *name, const char *value) {
     int option = name == NULL ? -1 : find(name, strlen(name));
     if (option < 0) {
         errno = ENOENT;

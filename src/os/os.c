@@ -176,7 +176,7 @@ bool os_ask_for_huge_pages(void *address, size_t bytes, bool wanted) {
     return KEEPING_ERRNO(int, madvise(address, bytes, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE)) == 0;
 }
 
-bool os_back_by_huge_page(void *address) {
+COLD bool os_back_by_huge_page(void *address) {
     unsigned char last = 1; /* where the kernel does not say, more may be resident, and not less */
     count_call();
     bool may_split =
@@ -191,13 +191,13 @@ bool os_back_by_huge_page(void *address) {
     return (last & 1) != 0;
 }
 
-void os_split_huge_page(void *part, size_t bytes) {
+COLD void os_split_huge_page(void *part, size_t bytes) {
     /* The kernel splits what it is told about a part of, whatever it is told. */
     count_call();
     (void)KEEPING_ERRNO(int, madvise(part, bytes, MADV_COLD));
 }
 
-bool os_all_resident(void *address, size_t bytes) {
+COLD bool os_all_resident(void *address, size_t bytes) {
     unsigned char pages[512];
     for (size_t at = 0; at < bytes; at += sizeof pages * OS_PAGE_BYTES) {
         size_t length = min_size(bytes - at, sizeof pages * OS_PAGE_BYTES);
@@ -214,7 +214,7 @@ bool os_all_resident(void *address, size_t bytes) {
     return true;
 }
 
-bool os_peek(void *to, const uintptr_t *from, size_t count, size_t bytes) {
+COLD bool os_peek(void *to, const uintptr_t *from, size_t count, size_t bytes) {
     struct iovec here = {to, count * bytes};
     struct iovec there[OS_PEEK_MOST];
     for (size_t i = 0; i < count; i++) {
@@ -241,7 +241,7 @@ long os_advise_many(int process, const struct iovec *ranges, size_t count) {
     return syscall(SYS_process_madvise, process, ranges, count, MADV_DONTNEED, 0);
 }
 
-bool os_renew(void *address, size_t bytes) {
+COLD bool os_renew(void *address, size_t bytes) {
     if (KEEPING_ERRNO(bool, fault_due(OS_FAULT_PURGE))) {
         return false;
     }
@@ -252,7 +252,7 @@ bool os_renew(void *address, size_t bytes) {
 }
 
 /* A range that is one area of the kernel's, or fails with EFAULT. */
-static enum os_move move_area(void *from, void *to, size_t bytes) {
+COLD static enum os_move move_area(void *from, void *to, size_t bytes) {
     if (fault_due(OS_FAULT_REMAP)) {
         return OS_NOT_MOVED;
     }
@@ -282,7 +282,7 @@ static enum os_move move_area(void *from, void *to, size_t bytes) {
 
 /* What was moved before and has grown since is several areas, each of which moves on its own. What does not
  * is copied. False if a part of the target is lost; `*done` bytes have been moved or copied before it. */
-static bool move_areas(char *from, char *to, size_t bytes, size_t *done) {
+COLD static bool move_areas(char *from, char *to, size_t bytes, size_t *done) {
     enum os_move move = move_area(from, to, bytes);
     if (move == OS_NOT_MOVED && errno == EFAULT && bytes > OS_MOVE_GRANULE_BYTES) {
         size_t half = round_up(bytes / 2, OS_MOVE_GRANULE_BYTES);
@@ -301,7 +301,7 @@ static bool move_areas(char *from, char *to, size_t bytes, size_t *done) {
     return true;
 }
 
-enum os_move os_move_pages(void *from, void *to, size_t bytes) {
+COLD enum os_move os_move_pages(void *from, void *to, size_t bytes) {
     size_t half = round_up(bytes / 2, OS_MOVE_GRANULE_BYTES);
     enum os_move move = move_area(from, to, bytes);
     if (move != OS_NOT_MOVED || errno != EFAULT || half >= bytes) {

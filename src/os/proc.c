@@ -1,4 +1,5 @@
 #define _GNU_SOURCE
+#include "base/bits.h"
 #include "base/text.h"
 #include "os/asleep.h"
 #include "os/os.h"
@@ -10,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-size_t os_resident_bytes(void) {
+COLD size_t os_resident_bytes(void) {
     struct reader r;
     if (!reader_open(&r, "/proc/self/statm")) {
         return 0;
@@ -51,7 +52,7 @@ bool os_visit_environment(const char *prefix, void (*visit)(const char *name, si
     return known_environment() != NULL;
 }
 
-const char *os_environment(const char *name, char *buffer, size_t capacity) {
+COLD const char *os_environment(const char *name, char *buffer, size_t capacity) {
     size_t name_length = strlen(name);
     struct text value = {.buffer = buffer, .capacity = capacity, .length = 0};
     buffer[0] = '\0';
@@ -94,7 +95,7 @@ const char *os_environment(const char *name, char *buffer, size_t capacity) {
     return found;
 }
 
-static int read_hex(struct reader *r, uintptr_t *out) {
+COLD static int read_hex(struct reader *r, uintptr_t *out) {
     *out = 0;
     for (;;) {
         int c = reader_next(r);
@@ -108,7 +109,7 @@ static int read_hex(struct reader *r, uintptr_t *out) {
     }
 }
 
-enum os_answer os_find_mapping(uintptr_t address, struct os_mapping *out) {
+COLD enum os_answer os_find_mapping(uintptr_t address, struct os_mapping *out) {
     struct reader r;
     if (!reader_open(&r, "/proc/self/maps")) {
         return OS_UNKNOWN;

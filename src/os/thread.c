@@ -79,7 +79,7 @@ bool os_program_has_threads(void) {
     return &__libc_single_threaded == NULL || __libc_single_threaded == 0;
 }
 
-uint64_t os_credentials(void) {
+COLD uint64_t os_credentials(void) {
     static const char *const lines[] = {"Uid:", "Gid:", "Groups:", "Cap", "NoNewPrivs:", "Seccomp"};
     struct reader r;
     uint64_t hash = 14695981039346656037u; /* FNV-1a */
@@ -114,7 +114,7 @@ static void *run_in_pthread(void *run) {
     return NULL;
 }
 
-bool os_thread_start(void (*run)(void)) {
+COLD bool os_thread_start(void (*run)(void)) {
     pthread_t id;
     void *argument;
     memcpy(&argument, &run, sizeof argument);
@@ -187,7 +187,7 @@ static bool wait_until_unused(void) {
     return false;
 }
 
-bool os_thread_start(void (*run)(void)) {
+COLD bool os_thread_start(void (*run)(void)) {
     int saved_errno = errno;
     bool started = false;
     bool own_descriptors = syscall(SYS_close_range, ~0u, ~0u, 0) == 0;
