@@ -237,6 +237,7 @@ void arena_note_size(void) {
 void arena_note_taken(size_t dirty, size_t clean) {
     arena.used_slabs += dirty + clean;
     arena.used_most = max_size(arena.used_most, arena.used_slabs);
+    arena.used_unrelieved = max_size(arena.used_unrelieved, arena.used_slabs);
     arena.dirty_slabs -= dirty;
     arena_note_size();
     arena.dirty_low = min_size(arena.dirty_low, arena.dirty_slabs);

@@ -21,6 +21,9 @@
 #define SCARCE_ROOM_PART 16
 #define SCARCE_PRESSURE 500
 
+/* What is free elsewhere is looked at where so much less is in use. */
+#define SHRUNK_PART 4
+
 /* Under the arena's lock. */
 static enum { NO_THREAD, STARTING, RUNNING } thread;
 static _Atomic bool is_on; /* from decay_begun until thread is NO_THREAD again; seq_cst: see decay_is_on */
@@ -28,7 +31,7 @@ static uint64_t refused_until_ms;
 static uint64_t last_tick_ms, last_success_ms;
 static void (*run)(void);
 static void (*in_passing)(void);
-static void (*relieve)(void);
+static bool (*relieve)(void);
 static bool relieving; /* somebody is at it; under the arena's lock */
 
 static void set_no_thread(void) {
@@ -44,7 +47,7 @@ bool decay_is_on(void) {
     return atomic_load_explicit(&is_on, memory_order_seq_cst);
 }
 
-void decay_set_work(void (*thread_work)(void), void (*passing_work)(void), void (*relief_work)(void)) {
+void decay_set_work(void (*thread_work)(void), void (*passing_work)(void), bool (*relief_work)(void)) {
     run = thread_work;
     in_passing = passing_work;
     relieve = relief_work;
@@ -184,8 +187,14 @@ static enum decay_work due(void) {
     return DECAY_TICK;
 }
 
+/* What may be free shrinks with what is in use, and of free blocks in slabs nobody may be freeing any. */
+static bool has_shrunk(void) {
+    return arena.used_slabs < arena.used_unrelieved - arena.used_unrelieved / SHRUNK_PART &&
+           arena_slack() > (int64_t)option_number(OPTION_RETAIN_MIN);
+}
+
 enum decay_work decay_due(void) {
-    if (UNLIKELY(arena_has_too_much_stocked()) && !relieving) {
+    if (UNLIKELY(arena_has_too_much_stocked() || has_shrunk()) && !relieving) {
         relieving = true;
         return DECAY_RELIEVE;
     }
@@ -223,9 +232,12 @@ void decay_do(enum decay_work work) {
         lock_release(&arena.lock);
         in_passing();
     } else if (work == DECAY_RELIEVE) {
-        relieve();
+        bool more = relieve();
         lock_acquire(&arena.lock);
         relieving = false;
+        if (!more) {
+            arena.used_unrelieved = arena.used_slabs;
+        }
         lock_release(&arena.lock);
     }
 }

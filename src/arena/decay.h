@@ -15,8 +15,9 @@
 /* What the thread does; it calls decay_tick after each decay_period_ms and ends when that says so. And what a
  * thread of the program does in passing, once in each period, where there is none: it may take heaps' locks,
  * and little time, because the registry's or the sampling's may be held. `relieve` returns some of what is
- * stocked, likewise in passing. */
-void decay_set_work(void (*run)(void), void (*in_passing)(void), void (*relieve)(void));
+ * stocked and of the holes, likewise in passing, where what may be free has shrunk; it says whether the next
+ * thread that frees something is to go on. */
+void decay_set_work(void (*run)(void), void (*in_passing)(void), bool (*relieve)(void));
 uint64_t decay_period_ms(void);
 /* Gives back what was free throughout the last period. False if the thread is to end, which it does not while
  * there is `more` to do for it elsewhere. */

@@ -88,7 +88,10 @@ static COLD _Noreturn void report_twice(const struct slab *slab, unsigned word, 
     report_block(DOUBLE_FREE, "", (void *)block, slab);
 }
 
-static NOINLINE void follow(struct heap *heap, struct slab *slab, unsigned events) {
+static NOINLINE void follow(struct heap *heap, struct slab *slab, size_t bytes, unsigned events) {
+    if (events & SLAB_PAGE_FREE) {
+        slack_note_page(heap, bytes);
+    }
     if (events & SLAB_HAS_FREE) {
         bin_queue(heap, slab);
     }
@@ -145,7 +148,7 @@ static ALWAYS_INLINE size_t put_with_next(struct heap *heap, const struct size_c
         report_twice(spot->slab, (unsigned)(spot->number / 64), twice);
     }
     if (UNLIKELY(events != SLAB_NOTHING)) {
-        follow(heap, spot->slab, events);
+        follow(heap, spot->slab, bytes, events);
         *alone = heap_is_alone(); /* the library's thread may have been started */
     }
     return all.blocks;

@@ -115,7 +115,8 @@ struct heap {
     uint64_t refills_refused;       /* at the last look at that */
     size_t stocked_bytes;           /* since a look at them was asked for */
     uint32_t slabs_opened;          /* slabs that its owner's frees have opened for others to be taken from */
-    size_t returned_bytes;          /* to slabs, since its owner last looked for holes */
+    size_t unlooked_bytes;          /* may come back to slabs until its owner looks for holes */
+    size_t page_bytes;              /* slack_note_page, since the last look */
     int64_t slack_bytes; /* put into slabs less taken from them, and not counted yet: see slack.h */
     /* Not 0 while the owner is behind the fast path and may sleep holding on to the heap. relaxed, and in the
      * order of the owner's program: others read it only of a thread that sleeps */

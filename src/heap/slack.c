@@ -4,15 +4,24 @@
 #include "arena/decay.h"
 #include "heap/holes.h"
 #include "options/options.h"
+#include "os/clock.h"
 #include "os/os.h"
 
 /* Work in one look: some 0.3 ms. */
 #define UNITS_AT_A_LOOK 3000
 
+/* What one relief may take, in portions of that. */
+#define RELIEF_NS 2000000
+/* Reliefs of which this part was taken again are not worth it, and so many of them are left out then. */
+#define MISTAKEN_PART 2
+#define PATIENCE_MOST 8u
+
 /* A round that finds less than this part of what is over the bound was not worth it: after it more may be
  * free until the next, up to so many times as much. */
 #define WORTHLESS_PART 8
 #define CAUTION_MOST 4u
+/* A look that finds this part of it was. */
+#define WORTHWHILE_PART 2
 
 #define MORE_PART 2
 /* Purged in addition to what is over the bound. */
@@ -85,28 +94,93 @@ static void note_end_of_round(const struct search *search, size_t over) {
     }
 }
 
-void slack_look(struct heap *self) {
-    struct search *search = &self->search;
-    self->returned_bytes = 0;
+struct found {
+    size_t bytes;
+    bool more; /* may be found */
+};
+
+/* Begins a new round behind heap `first` if the last is over. */
+static struct found look(struct search *search, uint32_t first) {
     lock_acquire(&lock);
     note_mistakes();
     size_t wanted = excess();
     uint64_t before = purged_ever;
     lock_release(&lock);
     if (wanted == 0) {
-        return;
+        return (struct found){0, false};
     }
     if (holes_round_is_over(search)) {
-        holes_begin_round(search, self->id - 1); /* with its own, where threads do not meet */
+        holes_begin_round(search, first);
         search->purged = before;
     }
     size_t bytes = holes_purge_some(search, UNITS_AT_A_LOOK, wanted);
     lock_acquire(&lock);
     purged += bytes;
     purged_ever += bytes;
+    if (bytes >= wanted / WORTHWHILE_PART) {
+        caution = caution > 1 ? caution / 2 : 1;
+    }
     size_t over = excess();
-    if (holes_round_is_over(search) && over > 0) {
+    bool is_over = holes_round_is_over(search);
+    if (is_over && over > 0) {
         note_end_of_round(search, over);
     }
     lock_release(&lock);
+    return (struct found){bytes, !is_over && over > 0};
+}
+
+/* Of what counts no more, so much does again. */
+static void count_again(size_t bytes) {
+    lock_acquire(&lock);
+    low -= (int64_t)min_size(bytes, low > 0 ? (size_t)low : 0);
+    lock_release(&lock);
+}
+
+void slack_look(struct heap *self) {
+    size_t again = self->page_bytes;
+    self->unlooked_bytes = SLACK_LOOK_BYTES;
+    self->page_bytes = 0;
+    if (again > 0) {
+        count_again(again);
+    }
+    struct found found = look(&self->search, self->id - 1); /* its own first, where threads do not meet */
+    if (found.bytes > 0) {
+        count_again(found.bytes); /* where that was, there may be as much */
+    }
+}
+
+/* Where more than a part of what was purged is taken again until the next relief, the next come seldom. */
+static bool is_worth_it(uint64_t purged_before) {
+    static uint64_t taken_then;
+    static unsigned patience = 1, passed;
+    uint64_t taken = holes_taken_again() - taken_then;
+    if (purged_before > 0 && taken > purged_before / MISTAKEN_PART) {
+        patience = (unsigned)min_size((size_t)patience * 2, PATIENCE_MOST);
+    } else if (purged_before > 0 && patience > 1) {
+        patience--;
+    }
+    taken_then += taken;
+    if (++passed < patience) {
+        return false;
+    }
+    passed = 0;
+    return true;
+}
+
+bool slack_relieve(void) {
+    static struct search search;
+    static size_t purged_before;
+    static bool is_on;
+    if (!is_on && !is_worth_it(purged_before)) {
+        purged_before = 0;
+        return false;
+    }
+    uint64_t until = os_now_ns() + RELIEF_NS;
+    purged_before = is_on ? purged_before : 0;
+    do {
+        struct found found = look(&search, 0);
+        purged_before += found.bytes;
+        is_on = found.more;
+    } while (is_on && os_now_ns() < until);
+    return is_on;
 }

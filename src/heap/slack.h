@@ -48,15 +48,30 @@ int64_t slack_resident(void);
 int64_t slack_allowed(void);
 /* Looks for holes if more is free than may be. */
 void slack_look(struct heap *self);
+/* The same by a thread that has freed other memory, so that less may be free; one at a time, and no heap's
+ * lock held. A few ms; returns whether there is more to do. */
+bool slack_relieve(void);
 /* In a forked child. */
 void slack_lock_lost_by_fork(void);
+
+/* All blocks of a page are free now, or of the several of a word of the bitmap: what shared them with the
+ * last of these counts again. */
+static inline void slack_note_page(struct heap *self, size_t block_bytes) {
+    if (self != NULL) {
+        size_t word = 64 * block_bytes;
+        size_t bytes = word < OS_PAGE_BYTES ? OS_PAGE_BYTES / word * word : word;
+        self->page_bytes += bytes;
+        self->unlooked_bytes -= min_size(bytes, self->unlooked_bytes);
+    }
+}
 
 /* Blocks of together `bytes` have come back to slabs. Takes heaps' locks now and then. */
 static inline void slack_note_returned(struct heap *self, size_t bytes) {
     slack_add(self, (int64_t)bytes);
     if (LIKELY(self != NULL)) {
-        self->returned_bytes += bytes;
-        if (UNLIKELY(self->returned_bytes >= SLACK_LOOK_BYTES)) {
+        if (LIKELY(bytes < self->unlooked_bytes)) {
+            self->unlooked_bytes -= bytes;
+        } else {
             slack_look(self);
         }
     }

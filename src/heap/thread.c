@@ -71,8 +71,11 @@ static void purge_in_passing(void) {
     (void)holes_purge_idle(HOLES_UNITS_IN_PASSING);
 }
 
-static void relieve(void) {
-    stocks_relieve(STOCKS_RELIEVED);
+static bool relieve(void) {
+    if (arena_stock_room() < 0) {
+        stocks_relieve(STOCKS_RELIEVED);
+    }
+    return slack_relieve();
 }
 
 /* Sleeps for a period of the decay; false if the program's credentials have changed meanwhile. In short

@@ -123,6 +123,21 @@ size_t slab_settle(struct slab *slab, uint64_t pending[2]) {
     return (size_t)(c->blocks - bump) * c->bytes;
 }
 
+/* Whether that of a word whose blocks are all free is free as far as words tell: a page of small blocks has
+ * several. */
+static bool page_is_free(const struct slab *slab, const struct size_class *c, unsigned word) {
+    unsigned of_a_page = (unsigned)max_size(OS_PAGE_BYTES / (64 * (size_t)c->bytes), 1);
+    unsigned first = word - word % of_a_page;
+    for (unsigned i = first; i < first + of_a_page && i < c->words; i++) {
+        /* relaxed: a guess */
+        if (i != word &&
+            atomic_load_explicit(&slab->words[i], memory_order_relaxed) != size_class_word_mask(c, i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 unsigned slab_note_put(struct slab *slab, unsigned word, uint64_t old, uint64_t now) {
     const struct size_class *c = &size_classes[slab->size_class];
     unsigned events = SLAB_NOTHING;
@@ -131,12 +146,16 @@ unsigned slab_note_put(struct slab *slab, unsigned word, uint64_t old, uint64_t 
         events |= SLAB_HAS_FREE;
     }
     if (now == size_class_word_mask(c, word)) {
+        /* First: once the word is counted, the slab may be another's. */
+        bool page = old != 0 && page_is_free(slab, c, word);
         /* release so that whoever counts the last word sees all of this thread's work on the slab,
          * acquire so that this thread, if it is the one, sees the others'; seq_cst: see
          * bin_release_if_free */
         uint16_t full = atomic_fetch_add_explicit(&slab->full_words, 1, memory_order_seq_cst);
         if (full + 1u == c->words) {
             events |= SLAB_ALL_FREE;
+        } else if (page) {
+            events |= SLAB_PAGE_FREE;
         }
     }
     return events;

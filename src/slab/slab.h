@@ -17,8 +17,9 @@
 /* What returning blocks has led to. */
 enum slab_event {
     SLAB_NOTHING = 0,
-    SLAB_HAS_FREE = 1, /* a word has become non-zero: see whether the slab must be queued */
-    SLAB_ALL_FREE = 2, /* every word is full: see whether the slab can be released */
+    SLAB_HAS_FREE = 1,  /* a word has become non-zero: see whether the slab must be queued */
+    SLAB_ALL_FREE = 2,  /* every word is full: see whether the slab can be released */
+    SLAB_PAGE_FREE = 4, /* all blocks of a page are free, some since before; perhaps */
 };
 
 /* Makes the header ready for blocks of `size_class`; the bitmap must be zero. */
