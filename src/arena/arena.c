@@ -316,6 +316,10 @@ static size_t held(size_t used_slabs) {
     return bytes > 0 ? used_slabs - min_size((size_t)bytes >> SLAB_SHIFT, used_slabs) : used_slabs;
 }
 
+size_t arena_held_bytes(void) {
+    return held(atomic_load_explicit(&arena.used_seen, memory_order_relaxed)) << SLAB_SHIFT;
+}
+
 static size_t bound(size_t grace_most) {
     size_t used = arena.used_slabs;
     bool scarce = arena.retention.scarce;

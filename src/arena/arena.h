@@ -40,6 +40,8 @@ size_t arena_used_bytes(void);
  * thread; one atomic addition. */
 void arena_add_slack(int64_t bytes);
 int64_t arena_slack(void);
+/* What is in use without these. */
+size_t arena_held_bytes(void);
 /* Of these, so many bytes more are in stocks, which can go back to their slabs: they and what is dirty may be
  * an eighth more together than what is dirty alone. Any thread; one atomic addition. */
 void arena_add_stocked(int64_t bytes);

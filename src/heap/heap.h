@@ -26,6 +26,7 @@ struct magazine {
     uint8_t refills; /* since the array last grew */
     uint16_t seen;   /* blocks when it was last looked at: see trim_some */
     bool overflowed; /* more came back than it had room for, since the array last grew */
+    uint8_t hidden;  /* the array has room for so many times HIDDEN_BLOCKS; 0: for its capacity alone */
 };
 _Static_assert(sizeof(struct magazine) == CLASS_SCALE, "class offsets in page-map words are scaled by this");
 
@@ -117,6 +118,7 @@ struct heap {
     uint32_t slabs_opened;          /* slabs that its owner's frees have opened for others to be taken from */
     size_t unlooked_bytes;          /* may come back to slabs until its owner looks for holes */
     size_t page_bytes;              /* slack_note_page, since the last look */
+    bool pins;                      /* what its magazines hold may be what keeps pages: see slack.c */
     int64_t slack_bytes; /* put into slabs less taken from them, and not counted yet: see slack.h */
     /* Not 0 while the owner is behind the fast path and may sleep holding on to the heap. relaxed, and in the
      * order of the owner's program: others read it only of a thread that sleeps */

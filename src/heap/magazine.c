@@ -19,6 +19,8 @@
 /* A magazine grows when it has run empty or full so often; further than this only if it has run full. */
 #define USES_BEFORE_GROWTH 3
 #define CAPACITY_ONE_WAY 64
+/* What room a magazine has had is remembered as so many times this. */
+#define HIDDEN_BLOCKS ((size_t)16)
 
 /* The arrays of magazines lie behind the heap, and room for one of so many pointers for each class is left
  * there when larger ones grow. */
@@ -58,15 +60,29 @@ static void trim_some(struct heap *heap) {
     }
 }
 
+static size_t capacity_of(const struct magazine *m) {
+    return (size_t)(m->end - m->base);
+}
+
+/* Each block may be the last of a page: magazines of small ones begin anew, and small. */
+static void make_lean(struct heap *heap) {
+    for (unsigned c = 0; c < TINY_CLASSES; c++) {
+        struct magazine *m = &heap->magazines[c];
+        heap_flush_magazine(heap, c, FLUSH_IDLE);
+        if (capacity_of(m) > CAPACITY_ONE_WAY) {
+            m->hidden = (uint8_t)max_size(m->hidden, capacity_of(m) / HIDDEN_BLOCKS);
+            m->end = m->base + CAPACITY_ONE_WAY;
+            m->refills = 0;
+            m->overflowed = false;
+        }
+    }
+}
+
 static void event_at_intervals(struct heap *heap, const _Atomic uint64_t *counter) {
     if (atomic_load_explicit(counter, memory_order_relaxed) % EVENT_INTERVAL == 0) { /* its own */
         heap_event(HEAP_EVENT_IN_PROGRAM);
         trim_some(heap);
     }
-}
-
-static size_t capacity_of(const struct magazine *m) {
-    return (size_t)(m->end - m->base);
 }
 
 /* Room for so many pointers behind the heap; NULL if that is full. */
@@ -81,6 +97,15 @@ static void **take_room(struct heap *heap, size_t capacity) {
     return array;
 }
 
+/* Gives a magazine back room that it had before make_lean. */
+static void unhide(struct magazine *m, size_t capacity) {
+    size_t room = m->hidden * HIDDEN_BLOCKS;
+    m->end = m->base + min_size(capacity, room);
+    m->hidden = capacity < room ? m->hidden : 0;
+    m->refills = 0;
+    m->overflowed = false;
+}
+
 /* A larger array for the magazine; the old one stays unused, a third of the room at most. */
 static bool grow(struct heap *heap, struct magazine *m, unsigned size_class) {
     size_t most = size_classes[size_class].magazine_blocks;
@@ -89,6 +114,10 @@ static bool grow(struct heap *heap, struct magazine *m, unsigned size_class) {
         return false;
     }
     size_t capacity = min_size(had == 0 ? FIRST_CAPACITY : had * GROWTH_FACTOR, most);
+    if (m->hidden > 0) {
+        unhide(m, capacity);
+        return true;
+    }
     void **array = take_room(heap, capacity);
     if (array == NULL) {
         report_fallback(FALLBACK_MAGAZINE_FULL_SIZE, size_classes[size_class].bytes);
@@ -264,6 +293,10 @@ static void make_room(struct heap *heap, unsigned size_class) {
 NOINLINE void heap_make_room(struct heap *heap, unsigned size_class) {
     heap_enter(heap);
     make_room(heap, size_class);
+    if (UNLIKELY(heap->pins)) {
+        heap->pins = false;
+        make_lean(heap);
+    }
     if (UNLIKELY(heap->slabs_opened >= OPENED_WORTH_A_LOOK)) {
         heap->slabs_opened = 0;
         decay_look(); /* they may stay as they are: see holes.h */

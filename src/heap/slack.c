@@ -15,6 +15,9 @@
 /* Reliefs of which this part was taken again are not worth it, and so many of them are left out then. */
 #define MISTAKEN_PART 2
 #define PATIENCE_MOST 8u
+/* What a thread caches may be this part of what is held while more is free than may be: of a program that
+ * holds little more, it is what keeps the pages. */
+#define CACHED_PART 16
 
 /* A round that finds less than this part of what is over the bound was not worth it: after it more may be
  * free until the next, up to so many times as much. */
@@ -136,6 +139,15 @@ static void count_again(size_t bytes) {
     lock_release(&lock);
 }
 
+/* In small blocks. */
+static size_t cached_bytes(const struct heap *self) {
+    size_t bytes = 0;
+    for (unsigned c = 0; c < TINY_CLASSES; c++) {
+        bytes += magazine_count(&self->magazines[c]) * size_classes[c].bytes;
+    }
+    return bytes;
+}
+
 void slack_look(struct heap *self) {
     size_t again = self->page_bytes;
     self->unlooked_bytes = SLACK_LOOK_BYTES;
@@ -147,6 +159,7 @@ void slack_look(struct heap *self) {
     if (found.bytes > 0) {
         count_again(found.bytes); /* where that was, there may be as much */
     }
+    self->pins = slack_resident() > slack_allowed() && cached_bytes(self) > arena_held_bytes() / CACHED_PART;
 }
 
 /* Where more than a part of what was purged is taken again until the next relief, the next come seldom. */

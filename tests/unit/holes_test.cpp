@@ -399,6 +399,24 @@ TEST_P(HolesOfTheLast, GoBack) {
     meter.expect_growth_within(kMayStay, "after the last free");
 }
 
+class HolesOfMixedSizes : public testing::TestWithParam<std::size_t> {};
+
+// What the magazines of many classes hold at the end may be the last of as many pages.
+TEST_P(HolesOfMixedSizes, GoBack) {
+    const NoDecay no_decay;
+    Random random(2);
+    PointerArray blocks(2 * kHeap / GetParam());
+    const ResidentMeter meter;
+    for (void *&block : blocks) {
+        block = hak_malloc(1 + random.below(GetParam()));
+        *static_cast<char *>(block) = 1;
+    }
+    free_in_random_order(blocks);
+    meter.expect_growth_within(2 * kMayStay, "after the last free");
+}
+
+INSTANTIATE_TEST_SUITE_P(To, HolesOfMixedSizes, testing::Values(64, 256, 1024),
+                         testing::PrintToStringParamName());
 INSTANTIATE_TEST_SUITE_P(Sizes, HolesOfTheLast, testing::Values(16, 64, 200, 1000),
                          testing::PrintToStringParamName());
 #endif
