@@ -21,6 +21,8 @@
 #define CAPACITY_ONE_WAY 64
 /* What room a magazine has had is remembered as so many times this. */
 #define HIDDEN_BLOCKS ((size_t)16)
+/* Magazines that begin anew with one that runs full. */
+#define LEAN_AT_ONCE 4
 
 /* The arrays of magazines lie behind the heap, and room for one of so many pointers for each class is left
  * there when larger ones grow. */
@@ -64,9 +66,11 @@ static size_t capacity_of(const struct magazine *m) {
     return (size_t)(m->end - m->base);
 }
 
-/* Each block may be the last of a page: magazines of small ones begin anew, and small. */
-static void make_lean(struct heap *heap) {
-    for (unsigned c = 0; c < TINY_CLASSES; c++) {
+/* Each block may be the last of a page: magazines of small ones begin anew, and small. A few at once, because
+ * each may bring a look for holes. */
+static void make_some_lean(struct heap *heap) {
+    for (unsigned i = 0; i < LEAN_AT_ONCE && heap->lean_classes > 0; i++) {
+        unsigned c = --heap->lean_classes;
         struct magazine *m = &heap->magazines[c];
         heap_flush_magazine(heap, c, FLUSH_IDLE);
         if (capacity_of(m) > CAPACITY_ONE_WAY) {
@@ -97,7 +101,7 @@ static void **take_room(struct heap *heap, size_t capacity) {
     return array;
 }
 
-/* Gives a magazine back room that it had before make_lean. */
+/* Gives a magazine back room that it had before make_some_lean. */
 static void unhide(struct magazine *m, size_t capacity) {
     size_t room = m->hidden * HIDDEN_BLOCKS;
     m->end = m->base + min_size(capacity, room);
@@ -109,6 +113,9 @@ static void unhide(struct magazine *m, size_t capacity) {
 /* A larger array for the magazine; the old one stays unused, a third of the room at most. */
 static bool grow(struct heap *heap, struct magazine *m, unsigned size_class) {
     size_t most = size_classes[size_class].magazine_blocks;
+    if (most > CAPACITY_ONE_WAY) {
+        most = round_down(most, HIDDEN_BLOCKS); /* what `hidden` can say */
+    }
     size_t had = capacity_of(m);
     if (had >= most) {
         return false;
@@ -293,9 +300,8 @@ static void make_room(struct heap *heap, unsigned size_class) {
 NOINLINE void heap_make_room(struct heap *heap, unsigned size_class) {
     heap_enter(heap);
     make_room(heap, size_class);
-    if (UNLIKELY(heap->pins)) {
-        heap->pins = false;
-        make_lean(heap);
+    if (UNLIKELY(heap->lean_classes > 0)) {
+        make_some_lean(heap);
     }
     if (UNLIKELY(heap->slabs_opened >= OPENED_WORTH_A_LOOK)) {
         heap->slabs_opened = 0;

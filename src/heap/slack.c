@@ -159,7 +159,10 @@ void slack_look(struct heap *self) {
     if (found.bytes > 0) {
         count_again(found.bytes); /* where that was, there may be as much */
     }
-    self->pins = slack_resident() > slack_allowed() && cached_bytes(self) > arena_held_bytes() / CACHED_PART;
+    if (self->lean_classes == 0 && slack_resident() > slack_allowed() &&
+        cached_bytes(self) > arena_held_bytes() / CACHED_PART) {
+        self->lean_classes = TINY_CLASSES;
+    }
 }
 
 /* Where more than a part of what was purged is taken again until the next relief, the next come seldom. */
@@ -188,8 +191,11 @@ bool slack_relieve(void) {
         purged_before = 0;
         return false;
     }
+    if (!is_on) {
+        search = (struct search){.heaps = 0}; /* where the last one was done, more may be free by now */
+        purged_before = 0;
+    }
     uint64_t until = os_now_ns() + RELIEF_NS;
-    purged_before = is_on ? purged_before : 0;
     do {
         struct found found = look(&search, 0);
         purged_before += found.bytes;
