@@ -66,6 +66,12 @@ static size_t capacity_of(const struct magazine *m) {
     return (size_t)(m->end - m->base);
 }
 
+static void set_capacity(struct magazine *m, size_t capacity) {
+    m->end = m->base + capacity;
+    m->refills = 0;
+    m->overflowed = false;
+}
+
 /* Each block may be the last of a page: magazines of small ones begin anew, and small. A few at once, because
  * each may bring a look for holes. */
 static void make_some_lean(struct heap *heap) {
@@ -75,9 +81,7 @@ static void make_some_lean(struct heap *heap) {
         heap_flush_magazine(heap, c, FLUSH_IDLE);
         if (capacity_of(m) > CAPACITY_ONE_WAY) {
             m->hidden = (uint8_t)max_size(m->hidden, capacity_of(m) / HIDDEN_BLOCKS);
-            m->end = m->base + CAPACITY_ONE_WAY;
-            m->refills = 0;
-            m->overflowed = false;
+            set_capacity(m, CAPACITY_ONE_WAY);
         }
     }
 }
@@ -104,10 +108,8 @@ static void **take_room(struct heap *heap, size_t capacity) {
 /* Gives a magazine back room that it had before make_some_lean. */
 static void unhide(struct magazine *m, size_t capacity) {
     size_t room = m->hidden * HIDDEN_BLOCKS;
-    m->end = m->base + min_size(capacity, room);
+    set_capacity(m, min_size(capacity, room));
     m->hidden = capacity < room ? m->hidden : 0;
-    m->refills = 0;
-    m->overflowed = false;
 }
 
 /* A larger array for the magazine; the old one stays unused, a third of the room at most. */
@@ -136,9 +138,7 @@ static bool grow(struct heap *heap, struct magazine *m, unsigned size_class) {
     }
     m->base = array;
     m->top = array + held;
-    m->end = array + capacity;
-    m->refills = 0;
-    m->overflowed = false;
+    set_capacity(m, capacity);
     count(&heap->counters.magazine_growths, 1);
     return true;
 }

@@ -97,15 +97,21 @@ static void note_end_of_round(const struct search *search, size_t over) {
     }
 }
 
+/* Of what counts no more, so much does again. */
+static void count_again(size_t bytes) {
+    low -= (int64_t)min_size(bytes, low > 0 ? (size_t)low : 0);
+}
+
 struct found {
     size_t bytes;
     bool more; /* may be found */
 };
 
-/* Begins a new round behind heap `first` if the last is over. */
-static struct found look(struct search *search, uint32_t first) {
+/* Begins a new round behind heap `first` if the last is over; first of all, so much counts again. */
+static struct found look(struct search *search, uint32_t first, size_t again) {
     lock_acquire(&lock);
     note_mistakes();
+    count_again(again);
     size_t wanted = excess();
     uint64_t before = purged_ever;
     lock_release(&lock);
@@ -132,13 +138,6 @@ static struct found look(struct search *search, uint32_t first) {
     return (struct found){bytes, !is_over && over > 0};
 }
 
-/* Of what counts no more, so much does again. */
-static void count_again(size_t bytes) {
-    lock_acquire(&lock);
-    low -= (int64_t)min_size(bytes, low > 0 ? (size_t)low : 0);
-    lock_release(&lock);
-}
-
 /* In small blocks. */
 static size_t cached_bytes(const struct heap *self) {
     size_t bytes = 0;
@@ -152,12 +151,12 @@ void slack_look(struct heap *self) {
     size_t again = self->page_bytes;
     self->unlooked_bytes = SLACK_LOOK_BYTES;
     self->page_bytes = 0;
-    if (again > 0) {
-        count_again(again);
-    }
-    struct found found = look(&self->search, self->id - 1); /* its own first, where threads do not meet */
+    struct found found =
+        look(&self->search, self->id - 1, again); /* its own first: threads do not meet there */
     if (found.bytes > 0) {
+        lock_acquire(&lock);
         count_again(found.bytes); /* where that was, there may be as much */
+        lock_release(&lock);
     }
     if (self->lean_classes == 0 && slack_resident() > slack_allowed() &&
         cached_bytes(self) > arena_held_bytes() / CACHED_PART) {
@@ -187,17 +186,17 @@ bool slack_relieve(void) {
     static struct search search;
     static size_t purged_before;
     static bool is_on;
-    if (!is_on && !is_worth_it(purged_before)) {
-        purged_before = 0;
-        return false;
-    }
     if (!is_on) {
-        search = (struct search){.heaps = 0}; /* where the last one was done, more may be free by now */
+        bool worth_it = is_worth_it(purged_before);
         purged_before = 0;
+        if (!worth_it) {
+            return false;
+        }
+        search = (struct search){.heaps = 0}; /* where the last one was done, more may be free by now */
     }
     uint64_t until = os_now_ns() + RELIEF_NS;
     do {
-        struct found found = look(&search, 0);
+        struct found found = look(&search, 0, 0);
         purged_before += found.bytes;
         is_on = found.more;
     } while (is_on && os_now_ns() < until);

@@ -58,8 +58,7 @@ void slack_lock_lost_by_fork(void);
  * last of these counts again. */
 static inline void slack_note_page(struct heap *self, size_t block_bytes) {
     if (self != NULL) {
-        size_t word = 64 * block_bytes;
-        size_t bytes = word < OS_PAGE_BYTES ? OS_PAGE_BYTES / word * word : word;
+        size_t bytes = size_class_words_of_page(block_bytes) * 64 * block_bytes;
         self->page_bytes += bytes;
         self->unlooked_bytes -= min_size(bytes, self->unlooked_bytes);
     }

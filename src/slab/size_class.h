@@ -9,6 +9,7 @@
 
 #include "arena/layout.h"
 #include "base/bits.h"
+#include "os/os.h"
 
 #include <stdatomic.h>
 
@@ -99,6 +100,11 @@ static inline bool size_class_exists(unsigned c) {
 /* The smallest class of at least `size` whose blocks all lie on multiples of `alignment` (a power of
  * two up to SLAB_BYTES; size likewise). */
 unsigned size_class_aligned(size_t size, size_t alignment);
+
+/* Words of the bitmap whose blocks fill a page, or 1 where those of one are more than that. */
+static inline size_t size_class_words_of_page(size_t block_bytes) {
+    return max_size(OS_PAGE_BYTES / (64 * block_bytes), 1);
+}
 
 static inline uint64_t size_class_word_mask(const struct size_class *c, unsigned word) {
     return word + 1u == c->words ? c->last_word : ~(uint64_t)0;

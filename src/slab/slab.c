@@ -126,7 +126,7 @@ size_t slab_settle(struct slab *slab, uint64_t pending[2]) {
 /* Whether that of a word whose blocks are all free is free as far as words tell: a page of small blocks has
  * several. */
 static bool page_is_free(const struct slab *slab, const struct size_class *c, unsigned word) {
-    unsigned of_a_page = (unsigned)max_size(OS_PAGE_BYTES / (64 * (size_t)c->bytes), 1);
+    unsigned of_a_page = (unsigned)size_class_words_of_page(c->bytes);
     unsigned first = word - word % of_a_page;
     for (unsigned i = first; i < first + of_a_page && i < c->words; i++) {
         /* relaxed: a guess */

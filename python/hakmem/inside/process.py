@@ -54,9 +54,12 @@ class Process:
 
     def ends_within(self, seconds: float) -> bool:
         """Waits for its end, but not longer than that."""
-        with ending_of(self.pid) as ended:
-            # The number may be another's by now.
-            return not self.is_alive() or ended(seconds)
+        try:
+            with ending_of(self.pid) as ended:
+                # The number may be another's by now.
+                return not self.is_alive() or ended(seconds)
+        except OSError:
+            return not self.is_alive()
 
     def has_let_go_of_its_memory(self) -> bool:
         """As one does shortly before its end, and as the kernel's own have none."""
