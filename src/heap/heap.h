@@ -148,7 +148,8 @@ struct heap {
     /* One bit for each parcel: see parcel.c. */
     _Atomic uint32_t parcels_claimed, parcels_posted;
     struct stock stocks[TINY_CLASSES];
-    uint64_t refills_seen; /* when parcels_look_after last looked: the background thread's */
+    uint32_t parcel_opened; /* the last one; its owner's */
+    uint64_t refills_seen;  /* when parcels_look_after last looked: the background thread's */
 
     /* On the same page so far is what every thread needs; bins and buffers take others as they are used. */
     _Alignas(2 * CACHE_LINE_BYTES) struct bin bins[SIZE_CLASSES];
@@ -268,8 +269,9 @@ static inline bool parcels_waiting(const struct heap *heap) {
     return atomic_load_explicit(&heap->parcels_posted, memory_order_relaxed) !=
            0; /* who takes one acquires */
 }
-/* Owner: opens all parcels; gives the blocks, which are in the magazines as far as there was room. */
-size_t parcels_open(struct heap *heap);
+/* Owner: opens parcels until the magazine that is wanted is half full; gives the blocks that magazines had
+ * room for, whichever these are. */
+size_t parcels_open(struct heap *heap, const struct magazine *wanted);
 /* Any thread: returns what is in the parcels to its slabs; `self` is the caller's own heap, or NULL. */
 size_t parcels_return(struct heap *self, struct heap *heap);
 /* Background thread, at intervals: returns what lay in parcels since the last time while their owner did not

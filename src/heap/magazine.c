@@ -222,7 +222,7 @@ static void *refill(struct heap *heap, unsigned size_class, bool may_borrow) {
     grow_if_busy(heap, m, size_class);
     void *single[1];
     void **out = m->base;
-    size_t n = UNLIKELY(parcels_waiting(heap)) ? parcels_open(heap) : 0;
+    size_t n = UNLIKELY(parcels_waiting(heap)) ? parcels_open(heap, m) : 0;
     if (n > 0 && m->top != m->base) {
         count(&heap->counters.refills_parcels, 1);
         count_refill(heap, n);

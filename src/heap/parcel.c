@@ -95,18 +95,29 @@ static size_t sort_out(struct heap *heap, const struct parcel *parcel, void **re
     return left;
 }
 
-size_t parcels_open(struct heap *heap) {
+/* In turns, so that none is left lying because others are filled again. */
+static unsigned next_of(struct heap *heap, uint32_t posted) {
+    uint32_t later = posted & ~bits32_below(heap->parcel_opened + 1);
+    heap->parcel_opened = bit_lowest(later != 0 ? later : posted);
+    return heap->parcel_opened;
+}
+
+size_t parcels_open(struct heap *heap, const struct magazine *wanted) {
     size_t n = 0;
     /* relaxed: take acquires */
     uint32_t posted = atomic_load_explicit(&heap->parcels_posted, memory_order_relaxed);
-    for (; posted != 0; posted &= posted - 1) {
-        unsigned parcel = bit_lowest(posted);
+    while (posted != 0) {
+        unsigned parcel = next_of(heap, posted);
+        posted &= ~((uint32_t)1 << parcel);
         if (take(heap, parcel)) {
             void *rest[REMOTE_BLOCKS];
             size_t left = sort_out(heap, &heap->parcels[parcel], rest);
             n += heap->parcels[parcel].count - left;
             let_go(heap, parcel);
             heap_return_blocks(heap, rest, left);
+        }
+        if (!has_room(wanted)) {
+            break; /* those that are left are cheaper to open later than to return blocks to their slabs */
         }
     }
     return n;

@@ -159,7 +159,8 @@ TEST(Counters, BlocksThatAnotherThreadFreedComeBackInParcels) {
     }
     allocate_all();
     EXPECT_GT(growth("remote_parcels", free_all_elsewhere), 4u);
-    EXPECT_GT(growth("refills_parcels", allocate_all), 0u);
+    // And lie there until the magazine has room for them, instead of going to their slabs.
+    EXPECT_GT(growth("refills_parcels", allocate_all), 2u);
     free_all_elsewhere();
 }
 
