@@ -16,6 +16,10 @@
  * rounds somewhat smaller than a magazine would otherwise be left with too many blocks at the end of each,
  * flush them, and miss them in the next. */
 #define BATCH_BLOCKS_LEAST ((size_t)16)
+/* Into a magazine that has not run full, what comes takes so many bytes at first, and as much more after each
+ * so many refills: most sizes of most threads are wanted a few times only. */
+#define REFILL_BYTES ((size_t)8 << 10)
+#define REFILLS_FOR_MORE 8u
 /* A magazine grows when it has run empty or full so often; further than this only if it has run full. */
 #define USES_BEFORE_GROWTH 3
 #define CAPACITY_ONE_WAY 64
@@ -210,11 +214,16 @@ static void *borrow_instead_of_new(struct heap *heap, unsigned size_class) {
     return block != NULL ? block : borrow_of_slabs(heap, size_class, SLAB_LENDERS_BEFORE_NEW_PAGES);
 }
 
-static size_t refill_blocks(struct magazine *m) {
+static size_t refill_blocks(struct magazine *m, size_t block_bytes) {
     size_t batch = m->flushed ? 0 : m->batch * 2u;
     m->batch = (uint16_t)min_size(max_size(batch, BATCH_BLOCKS_LEAST), BATCH_BLOCKS);
     m->flushed = false;
-    return min_size((capacity_of(m) + 1) / 2, m->batch);
+    size_t most = m->batch;
+    if (!m->overflowed) {
+        size_t bytes = REFILL_BYTES * (1 + m->refills / REFILLS_FOR_MORE);
+        most = min_size(most, max_size(bytes / block_bytes, 1));
+    }
+    return min_size((capacity_of(m) + 1) / 2, most);
 }
 
 static void *refill(struct heap *heap, unsigned size_class, bool may_borrow) {
@@ -228,7 +237,7 @@ static void *refill(struct heap *heap, unsigned size_class, bool may_borrow) {
         count_refill(heap, n);
         return *--m->top;
     }
-    size_t want = refill_blocks(m);
+    size_t want = refill_blocks(m, size_classes[size_class].bytes);
     if (want == 0) { /* no room for a magazine at all */
         out = single;
         want = 1;

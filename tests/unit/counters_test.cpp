@@ -1,6 +1,7 @@
 // Counters: each stage counts what its name says, and they only grow, whoever reads while threads run.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -132,6 +133,15 @@ TEST(Counters, BlocksThatAThreadKeepsOfThoseOfOthersAreCounted) {
             });
         };
         EXPECT_EQ(growth("remote_kept_blocks", free_all), size > 1024 ? blocks.size() : 0) << size;
+    }
+}
+
+// Most sizes of most threads are wanted a few times only: what lies ready for more is a thread's each.
+TEST(Counters, AFirstRefillBringsLittle) {
+    for (const std::size_t size :
+         {std::size_t{640}, std::size_t{2'500}, std::size_t{10'000}, std::size_t{30'000}}) {
+        const auto allocate = [size] { hak_free(hak_malloc(size)); };
+        EXPECT_LE(growth("refilled_blocks", allocate), std::max<std::size_t>(8192 / size, 1)) << size;
     }
 }
 
