@@ -219,7 +219,7 @@ static struct slab *claim(const struct place *place, unsigned slabs, bool *zero)
     uint32_t dirty = state->dirty & mask;
     arena.superslabs_opened += state->free == UINT32_MAX;
     if (UNLIKELY((state->ahead & mask) != 0)) {
-        dense_note_ahead(state, state->ahead & ~mask);
+        dense_note_taken(state, mask);
     }
     state->free &= ~mask;
     state->dirty &= ~mask;

@@ -6,12 +6,15 @@
 
 /* What is resident ahead of use is at most this part of what is in use, when a superslab comes as a huge
  * page: for small blocks, which leave a part of the last one to nobody; for large blocks of which several
- * fill one; and for those that leave more than LEFT_PART of one, for which there must be takers of other
- * sizes. */
+ * fill one, or of which others have filled the rest before; and for those that leave more than LEFT_PART of
+ * one to nobody known. */
 #define FOR_SLABS_PART 96
 #define FOR_RUNS_PART 8
+#define FOR_TAKEN_RUNS_PART 12
 #define FOR_UNEVEN_RUNS_PART 32
 #define LEFT_PART 8
+/* What was ahead counts half as soon as it has been so many slabs. */
+#define OFFERED_REMEMBERED 1024
 
 /* A kernel that had none to give is asked again after so many superslabs, and then after twice as many. */
 #define REFUSED_LEAST 8u
@@ -20,15 +23,27 @@
 _Static_assert(SUPERSLAB_BYTES == OS_HUGE_PAGE_BYTES, "a superslab is one huge page");
 
 static uint32_t to_skip, skipped_last; /* under the arena's lock */
+/* Of late: slabs that came ahead, those of them that runs of another length took, and the length of the run
+ * that the last came with; under the arena's lock. */
+static size_t ahead_offered, ahead_taken;
+static unsigned offered_with;
 
 static uint64_t *word_of(struct region *r, size_t superslab, uint64_t *bit) {
     *bit = (uint64_t)1 << (superslab % 64);
     return &r->huge[superslab / 64];
 }
 
+/* Runs of one length never fill the rest. */
+static bool has_takers(void) {
+    return 2 * ahead_taken >= ahead_offered;
+}
+
 static size_t part_for(unsigned slabs, enum arena_use use) {
     bool even = SLABS_PER_SUPERSLAB % slabs <= SLABS_PER_SUPERSLAB / LEFT_PART;
-    return use == ARENA_FILLS_SLABS ? FOR_SLABS_PART : even ? FOR_RUNS_PART : FOR_UNEVEN_RUNS_PART;
+    return use == ARENA_FILLS_SLABS ? FOR_SLABS_PART
+           : even                   ? FOR_RUNS_PART
+           : has_takers()           ? FOR_TAKEN_RUNS_PART
+                                    : FOR_UNEVEN_RUNS_PART;
 }
 
 static bool is_worth_it(const struct superslab *state, unsigned slabs, enum arena_use use) {
@@ -52,6 +67,20 @@ void dense_note_ahead(struct superslab *state, uint32_t ahead) {
     arena.ahead_slabs -= bit_count(state->ahead);
     arena.ahead_slabs += bit_count(ahead);
     state->ahead = ahead;
+}
+
+void dense_note_taken(struct superslab *state, uint32_t run) {
+    ahead_taken += bit_count(run) == offered_with ? 0 : bit_count(state->ahead & run);
+    dense_note_ahead(state, state->ahead & ~run);
+}
+
+static void note_offered(size_t slabs, unsigned run_slabs) {
+    offered_with = run_slabs;
+    ahead_offered += slabs;
+    if (ahead_offered > OFFERED_REMEMBERED) {
+        ahead_offered /= 2;
+        ahead_taken /= 2;
+    }
 }
 
 bool dense_fill(struct region *r, size_t superslab, unsigned slabs, enum arena_use use) {
@@ -79,6 +108,7 @@ bool dense_fill(struct region *r, size_t superslab, unsigned slabs, enum arena_u
         state->dirty |= rest;
         dense_note_ahead(state, rest);
         arena.dirty_slabs += bit_count(rest);
+        note_offered(bit_count(rest), slabs);
         arena.superslabs_dense++;
     }
     region_note(r, superslab);

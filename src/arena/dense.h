@@ -33,6 +33,8 @@ bool dense_fill(struct region *region, size_t superslab, unsigned slabs, enum ar
 
 /* Of the free slabs of a superslab, only these are resident ahead of use from now on. Arena lock held. */
 void dense_note_ahead(struct superslab *state, uint32_t ahead);
+/* A run, of which some may be ahead, is taken into use. Arena lock held. */
+void dense_note_taken(struct superslab *state, uint32_t run);
 
 /* The superslabs of a huge block, which is being given back, may lie on huge pages. Arena lock held. */
 void dense_note_huge(struct region *region, size_t first, size_t count);

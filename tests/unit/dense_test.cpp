@@ -204,6 +204,46 @@ TEST(Dense, EndsSoonWhenLargeBlocksAreFilledNoMore) {
 }
 
 // Their superslabs, too, are put to other uses, and given back in parts.
+// What one of them leaves of a huge page, others take.
+TEST(Dense, BlocksOfManySizesGrowWithFewFaults) {
+    Random random(2);
+    rusage before{};
+    rusage after{};
+    PointerArray blocks(200);
+    std::size_t bytes = 0;
+    const ResidentMeter meter;
+    getrusage(RUSAGE_SELF, &before);
+    for (void *&block : blocks) {
+        const std::size_t size = 64 * kKiB + 1 + random.below(2 * kMiB - 64 * kKiB - 1);
+        block = hak_malloc(size);
+        std::memset(block, 1, size);
+        bytes += size;
+    }
+    getrusage(RUSAGE_SELF, &after);
+    if (kernel_has_huge_pages() && !HAKMEM_TEST_SANITIZED) {
+        EXPECT_LT(static_cast<std::size_t>(after.ru_minflt - before.ru_minflt), bytes / (4 * kKiB) / 3);
+    }
+    meter.expect_growth_within(bytes + bytes / 8 + 2 * kMiB, "by filled blocks of many sizes");
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+}
+
+// Nobody takes what these leave, whatever took it before.
+TEST(Dense, BlocksOfOneSizeWasteLittleOfHugePages) {
+    for (const std::size_t size : {560 * kKiB, 700 * kKiB, 830 * kKiB, 1088 * kKiB, 1400 * kKiB}) {
+        hak_collect();
+        const ResidentMeter meter;
+        PointerArray blocks(200 * kMiB / size);
+        fill(blocks, size);
+        meter.expect_growth_within(200 * kMiB + 200 * kMiB / 20 + 2 * kMiB,
+                                   ("by blocks of " + std::to_string(size)).c_str());
+        for (void *block : blocks) {
+            hak_free(block);
+        }
+    }
+}
+
 TEST(Dense, HugeBlocksHugePagesAreSplitAsWell) {
     constexpr std::size_t kSize = 16 * kMiB;
     PointerArray ballast(1); // never touched: in use it is, so that all of a block may stay when it is freed
