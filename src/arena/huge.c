@@ -8,6 +8,9 @@
 /* A run of more superslabs than this gets a region of its own where no region has room. */
 #define SHARED_REGION_SUPERSLABS 128
 
+/* A superslab of which so few slabs are resident may come anew as a huge page. */
+#define SPARSE_SLABS 8
+
 bool arena_region_idle(const struct region *r) {
     size_t first = r->first_free_slab / SLABS_PER_SUPERSLAB;
     for (size_t s = first; s < r->committed; s++) {
@@ -86,18 +89,34 @@ static bool best_fit(size_t superslabs, size_t alignment, struct run *best) {
     return best->region != NULL && region_commit(best->region, (uint32_t)(best->first + superslabs));
 }
 
-/* Takes whole free superslabs; returns how many slabs of them may be resident. */
-static size_t claim_superslabs(struct region *r, size_t first, size_t count) {
+/* The slabs of a block of `bytes` in the last superslab of its run. */
+static uint32_t slabs_in_last(size_t bytes) {
+    size_t rest = (bytes - 1) % SUPERSLAB_BYTES + 1;
+    return bits32_below((unsigned)(round_up(rest, SLAB_BYTES) >> SLAB_SHIFT));
+}
+
+/* Takes whole free superslabs as the end of the run of a block of `bytes`; says what of them may be
+ * resident. */
+static struct huge_pages_found claim_superslabs(struct slab *head, struct region *r, size_t first,
+                                                size_t count, size_t bytes) {
+    struct huge_pages_found found = {.clean = true};
     size_t dirty = 0;
-    for (size_t s = first; s < first + count; s++) {
-        dirty += bit_count(r->states[s].dirty);
+    head->tail_dirty = (r->states[first + count - 1].dirty & ~slabs_in_last(bytes)) != 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t s = first + i;
+        unsigned here = bit_count(r->states[s].dirty);
+        dirty += here;
+        bool sparse = here <= SPARSE_SLABS && i < 64;
+        found.clean = found.clean && here == 0;
+        found.sparse |= (uint64_t)(sparse && here > 0) << i % 64;
+        found.worth_asking = found.worth_asking || ((sparse || here == 0) && i < bytes >> SUPERSLAB_SHIFT);
         dense_note_ahead(&r->states[s], 0);
         r->states[s] = (struct superslab){0, 0, 0};
         region_note(r, s);
     }
     arena.superslabs_opened += count;
     arena_note_taken(dirty, count * SLABS_PER_SUPERSLAB - dirty);
-    return dirty;
+    return found;
 }
 
 struct slab *arena_take_huge(size_t bytes, size_t alignment, bool *zero) {
@@ -105,25 +124,25 @@ struct slab *arena_take_huge(size_t bytes, size_t alignment, bool *zero) {
     size_t with_slack = superslabs + (alignment > SUPERSLAB_BYTES ? alignment >> SUPERSLAB_SHIFT : 0);
     struct slab *slab = NULL;
     struct run run;
-    size_t dirty = 0;
+    struct huge_pages_found found = {0};
     if (superslabs > (size_t)1 << (ADDRESS_BITS - SUPERSLAB_SHIFT) ||
         with_slack > (size_t)1 << (ADDRESS_BITS - SUPERSLAB_SHIFT)) {
         return NULL;
     }
     lock_acquire(&arena.lock);
     bool alone = with_slack > SHARED_REGION_SUPERSLABS;
-    bool found = best_fit(superslabs, alignment, &run) ||
-                 (arena_add_region(with_slack, alone) != NULL && best_fit(superslabs, alignment, &run));
-    if (!found) {
+    bool fits = best_fit(superslabs, alignment, &run) ||
+                (arena_add_region(with_slack, alone) != NULL && best_fit(superslabs, alignment, &run));
+    if (!fits) {
         arena_wait_for_purge(); /* as arena_take */
-        found = best_fit(superslabs, alignment, &run) ||
-                (arena_end_idle_regions() && arena_add_region(with_slack, alone) != NULL &&
-                 best_fit(superslabs, alignment, &run));
+        fits = best_fit(superslabs, alignment, &run) ||
+               (arena_end_idle_regions() && arena_add_region(with_slack, alone) != NULL &&
+                best_fit(superslabs, alignment, &run));
     }
-    if (found) {
-        dirty = claim_superslabs(run.region, run.first, superslabs);
-        *zero = dirty == 0;
+    if (fits) {
         slab = region_slab(run.region, run.first * SLABS_PER_SUPERSLAB);
+        found = claim_superslabs(slab, run.region, run.first, superslabs, bytes);
+        *zero = found.clean;
         slab->run_slabs = 0;
         slab->moved = false;
         /* relaxed: as in arena_take */
@@ -131,22 +150,25 @@ struct slab *arena_take_huge(size_t bytes, size_t alignment, bool *zero) {
         atomic_store_explicit(&slab->state, SLAB_LARGE, memory_order_relaxed);
     }
     lock_release(&arena.lock);
-    if (found) {
-        huge_pages_taken(slab, bytes, dirty, false);
+    if (fits) {
+        huge_pages_taken(slab, bytes, found);
     }
     return slab;
 }
 
-/* Frees whole superslabs, resident or not. */
-static void free_superslabs(struct region *r, size_t first, size_t count, bool resident) {
+/* Frees the last superslabs of the run of a block of `bytes`, resident or not. */
+static void free_superslabs(const struct slab *head, struct region *r, size_t first, size_t count,
+                            size_t bytes, bool resident) {
     size_t slabs = count * SLABS_PER_SUPERSLAB;
-    arena_free_slabs(r, first * SLABS_PER_SUPERSLAB, slabs, resident ? slabs : 0);
+    size_t tail = head->tail_dirty ? 0 : SLABS_PER_SUPERSLAB - bit_count(slabs_in_last(bytes));
+    arena_free_slabs(r, first * SLABS_PER_SUPERSLAB, slabs, resident ? slabs - tail : 0);
 }
 
 void arena_give_huge(struct slab *head, bool resident) {
     struct region *r = region_of((uintptr_t)head);
     size_t first = (size_t)(head - region_slab(r, 0)) / SLABS_PER_SUPERSLAB;
     size_t superslabs = arena_run_slabs(head) / SLABS_PER_SUPERSLAB;
+    size_t bytes = atomic_load_explicit(&head->span_bytes, memory_order_relaxed); /* the caller's own */
     bool huge_pages = head->huge_pages;
     huge_pages_given(head, resident);
     /* Where pages were moved from or to, the kernel keeps areas apart that belong together, and what the
@@ -166,7 +188,7 @@ void arena_give_huge(struct slab *head, bool resident) {
     if (huge_pages && resident) {
         dense_note_huge(r, first, superslabs);
     }
-    free_superslabs(r, first, superslabs, resident);
+    free_superslabs(head, r, first, superslabs, bytes, resident);
     if (r->only_huge && arena_region_idle(r)) {
         arena_end_region(r);
     }
@@ -190,15 +212,16 @@ bool arena_resize_huge(struct slab *head, size_t bytes) {
     if (done && wanted > had) {
         done = region_commit(r, (uint32_t)(first + wanted));
         if (done) {
-            claim_superslabs(r, first + had, wanted - had);
+            claim_superslabs(head, r, first + had, wanted - had, bytes);
         }
     } else if (done && wanted < had) {
         if (head->huge_pages) {
             dense_note_huge(r, first + wanted, had - wanted);
         }
-        free_superslabs(r, first + wanted, had - wanted, true);
+        free_superslabs(head, r, first + wanted, had - wanted, had_bytes, true);
     }
     if (done) {
+        head->tail_dirty = head->tail_dirty || bytes < had_bytes;
         atomic_store_explicit(&head->span_bytes, bytes, memory_order_relaxed); /* as in arena_take */
     }
     arena_unlock_within_bound();

@@ -11,6 +11,10 @@
 /* Each block that asks is two mappings of the kernel's more, of which a process may have 65,530. */
 #define ASKING_MOST 1000
 
+/* What of a huge page may be resident for nothing at the end of a block, and that as a part of the block. */
+#define WASTE_MOST_BYTES (SUPERSLAB_BYTES / 4)
+#define WASTE_PART 32
+
 static _Atomic size_t asking; /* relaxed: a limit that may be passed by a few */
 
 static void *superslab_of(struct slab *head, size_t superslab) {
@@ -39,21 +43,47 @@ static void ask_no_more(struct slab *head, size_t first) {
     os_ask_for_huge_pages(superslab_of(head, first), (superslabs - first) << SUPERSLAB_SHIFT, false);
 }
 
-void huge_pages_taken(struct slab *head, size_t bytes, size_t dirty_slabs, bool resident) {
-    /* Where half of it is resident, there is little to be saved; where memory is scarce, there is none. */
-    bool clean = dirty_slabs == 0;
+/* Where the huge pages of a block end. */
+static size_t huge_end(const struct slab *head, size_t bytes) {
+    if (!arena_run_is_huge(head)) {
+        return 0;
+    }
+    size_t whole = round_up(bytes, SUPERSLAB_BYTES);
+    bool wastes_little = whole - bytes <= min_size(bytes / WASTE_PART, WASTE_MOST_BYTES);
+    return wastes_little ? whole : whole - SUPERSLAB_BYTES;
+}
+
+/* A few small pages would keep a superslab from being one huge page. */
+static void purge_sparse(struct slab *head, uint64_t sparse, size_t superslabs) {
+    for (; sparse != 0; sparse &= sparse - 1) {
+        if (bit_lowest(sparse) < superslabs) {
+            arena_purge_taken(superslab_of(head, bit_lowest(sparse)), SUPERSLAB_BYTES);
+        }
+    }
+}
+
+/* The program will fill the block. */
+static void get_ahead(struct slab *head, size_t bytes, uint64_t sparse) {
+    size_t whole = huge_end(head, bytes);
+    ask(head, 0, whole >> SUPERSLAB_SHIFT);
+    if (head->huge_pages) {
+        head->tail_dirty = head->tail_dirty || whole > bytes;
+        purge_sparse(head, sparse, whole >> SUPERSLAB_SHIFT);
+    }
+    if (whole < bytes) {
+        os_populate((void *)(arena_address(head) + whole), bytes - whole);
+    }
+}
+
+void huge_pages_taken(struct slab *head, size_t bytes, struct huge_pages_found found) {
     head->huge_pages = head->ahead = head->watched = false;
-    if (!option_bool(OPTION_HUGE_PAGES) || bytes < SLAB_BYTES || dirty_slabs > bytes >> (SLAB_SHIFT + 1) ||
-        arena_is_scarce()) {
+    if (!option_bool(OPTION_HUGE_PAGES) || bytes < SLAB_BYTES || !found.worth_asking || arena_is_scarce()) {
         return;
     }
-    uintptr_t start = arena_address(head);
-    head->watched = clean;
-    head->ahead = testimony_says_filled(start, bytes, clean);
-    if (head->ahead && !resident) {
-        size_t whole = arena_run_is_huge(head) ? round_down(bytes, SUPERSLAB_BYTES) : 0;
-        ask(head, 0, whole >> SUPERSLAB_SHIFT);
-        os_populate((void *)(start + whole), bytes - whole);
+    head->watched = found.clean;
+    head->ahead = testimony_says_filled(arena_address(head), bytes, found.clean);
+    if (head->ahead && !found.filled) {
+        get_ahead(head, bytes, found.sparse);
     }
 }
 

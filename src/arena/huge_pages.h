@@ -10,10 +10,17 @@
 
 #include "arena/region.h"
 
-/* A run was taken for a large or huge block of `bytes`; so many of its slabs may be resident,
- * and `resident` says that all are, though they read as zero. Cost: system
- * calls where it gets pages ahead of use, or where an earlier block is looked at. */
-void huge_pages_taken(struct slab *head, size_t bytes, size_t dirty_slabs, bool resident);
+/* What of a run may be resident when it is taken. */
+struct huge_pages_found {
+    bool clean;        /* nothing; all reads as zero */
+    bool worth_asking; /* little enough for pages ahead of use to save something */
+    bool filled;       /* all of it is, though it reads as zero */
+    uint64_t sparse;   /* of the first 64 superslabs of a huge run, those of which a few slabs are */
+};
+
+/* A run was taken for a large or huge block of `bytes`. Cost: system calls where it gets pages ahead of use,
+ * or where an earlier block is looked at. */
+void huge_pages_taken(struct slab *head, size_t bytes, struct huge_pages_found found);
 /* The run is about to be given back; `resident` is false if its pages were moved away. */
 void huge_pages_given(struct slab *head, bool resident);
 /* So is that part of it from superslab `first` on, and the rest stays. */

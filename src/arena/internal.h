@@ -62,6 +62,9 @@ bool arena_has_too_much_stocked(void);
  * Returns the slabs purged; gives up when the OS refuses. */
 size_t arena_purge_to(size_t target);
 
+/* Gives back the pages of a run that is the caller's. No lock held. */
+void arena_purge_taken(void *start, size_t bytes);
+
 /* Marks slabs free, and the first `resident` of them dirty. */
 void arena_free_slabs(struct region *region, size_t first_slab, size_t slabs, size_t resident);
 

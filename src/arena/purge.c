@@ -9,6 +9,10 @@
 /* Ranges collected under the lock before it is let go for the system calls. */
 #define BATCH_RANGES 16
 
+/* To split a huge page takes as long as to clear one: of one with fewer dirty slabs a part is purged only
+ * when there is nothing else. */
+#define HUGE_PAGE_WORTH_SLABS 28
+
 struct range {
     struct region *region;
     size_t first_slab, slabs;
@@ -126,23 +130,37 @@ static void purge_batch(const struct range *batch, size_t count, bool *done) {
     purge_many(ranges, n, done);
 }
 
+/* From the highest address down, until no more than `target` stays; of huge pages with fewer than `least`
+ * dirty slabs none. False if the batch is full. */
+static bool gather(size_t target, unsigned least, struct range *batch, size_t *count) {
+    for (struct region *r = arena.newest; r != NULL; r = r->previous) {
+        for (size_t w = (r->committed + 63) / 64; w-- > 0;) {
+            for (uint64_t bits = r->dirty[w] | r->ahead[w]; bits != 0;) {
+                unsigned highest = bit_highest(bits);
+                size_t superslab = w * 64 + highest;
+                uint64_t bit = (uint64_t)1 << highest;
+                bits &= ~bit;
+                if (arena.dirty_slabs <= target) {
+                    return true;
+                }
+                if (((r->huge[w] & bit) == 0 || bit_count(r->states[superslab].dirty) >= least) &&
+                    !collect(r, superslab, batch, count)) {
+                    return false;
+                }
+            }
+        }
+    }
+    return true;
+}
+
 size_t arena_purge_to(size_t target) {
     size_t purged = 0;
     /* Not while somebody waits for an end of all purging, which must come: fork holds every other lock. */
     while (arena.dirty_slabs > target && arena.purge_waiters == 0) {
         struct range batch[BATCH_RANGES];
         size_t count = 0;
-        bool room = true;
-        for (struct region *r = arena.newest; r != NULL && room && arena.dirty_slabs > target;
-             r = r->previous) {
-            for (size_t w = (r->committed + 63) / 64; w-- > 0 && room && arena.dirty_slabs > target;) {
-                for (uint64_t bits = r->dirty[w] | r->ahead[w];
-                     bits != 0 && room && arena.dirty_slabs > target;) {
-                    unsigned highest = bit_highest(bits);
-                    bits &= ~((uint64_t)1 << highest);
-                    room = collect(r, w * 64 + highest, batch, &count);
-                }
-            }
+        if (gather(target, HUGE_PAGE_WORTH_SLABS, batch, &count)) {
+            gather(target, 0, batch, &count);
         }
         if (count == 0) {
             break;
@@ -170,6 +188,16 @@ size_t arena_purge_to(size_t target) {
         }
     }
     return purged;
+}
+
+void arena_purge_taken(void *start, size_t bytes) {
+    if (!os_purge(start, bytes)) {
+        return; /* it is not worth a second attempt */
+    }
+    lock_acquire(&arena.lock);
+    arena.purges++;
+    arena.purged_bytes += bytes;
+    lock_release(&arena.lock);
 }
 
 void arena_wait_for_purge(void) {

@@ -60,7 +60,9 @@ static void *allocate_run(struct heap *heap, size_t size, size_t alignment, bool
     uintptr_t address = arena_address(slab);
     set_span(slab, span);
     if (!huge) {
-        huge_pages_taken(slab, span, *zero ? 0 : slab->run_slabs, taken.resident);
+        huge_pages_taken(slab, span,
+                         (struct huge_pages_found){
+                             .clean = *zero, .worth_asking = *zero, .filled = taken.resident, .sparse = 0});
     }
     page_map_set(address, 1, page_word(huge ? PAGE_OWNER_HUGE : PAGE_OWNER_LARGE, 0));
     if (count_event(heap, huge, true)) {

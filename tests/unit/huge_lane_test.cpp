@@ -1,0 +1,205 @@
+// Huge blocks are runs of whole superslabs: what lies behind the block is neither counted nor handed out as
+// something that it is not.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "hakmem.h"
+#include "support/huge_pages.h"
+#include "support/random.h"
+#include "support/resident.h"
+#include "support/scale.h"
+#include "support/statistics.h"
+
+namespace {
+
+using hakmem_test::kernel_has_huge_pages;
+using hakmem_test::kKiB;
+using hakmem_test::kMiB;
+using hakmem_test::PointerArray;
+using hakmem_test::Random;
+using hakmem_test::scaled;
+
+constexpr std::size_t kPage = 4 * kKiB;
+constexpr std::size_t kSuperslab = 2 * kMiB;
+
+void touch(void *block, std::size_t bytes) {
+    for (std::size_t at = 0; at < bytes; at += kPage) {
+        static_cast<volatile char *>(block)[at] = 1;
+    }
+}
+
+class HugeLane : public testing::Test {
+  protected:
+    HugeLane() {
+        hak_option_set("retain_min", "1G"); // what is free stays resident unless a test says otherwise
+    }
+    ~HugeLane() override {
+        hak_option_set("retain_min", "2816K");
+        hak_collect();
+    }
+};
+
+struct Block {
+    char *at = nullptr;
+    std::size_t size = 0;
+};
+
+// Of the huge lane, and of the large one, which takes what is left.
+std::size_t some_size(Random &random) {
+    return random.one_in(3) ? kSuperslab + 1 + random.below(8 * kMiB)
+                            : 64 * kKiB + 1 + random.below(kSuperslab - 64 * kKiB);
+}
+
+bool is_zero(const char *at, std::size_t bytes) {
+    return at[0] == 0 && std::memcmp(at, at + 1, bytes - 1) == 0;
+}
+
+// As large as it is usable, and written to the last byte.
+void fill(Block &block) {
+    block.size = hak_usable_size(block.at);
+    std::memset(block.at, 0xA5, block.size);
+}
+
+TEST_F(HugeLane, CallocIsZeroWhateverWasThere) {
+    Random random(20'261'122);
+    std::vector<Block> blocks(12);
+    for (std::size_t i = 0; i < scaled(2'000); i++) {
+        Block &block = blocks[random.below(blocks.size())];
+        if (block.at == nullptr || random.one_in(3)) {
+            hak_free(block.at);
+            const std::size_t size = some_size(random);
+            const bool zeroed = random.one_in(2);
+            block.at = static_cast<char *>(zeroed ? hak_calloc(1, size) : hak_malloc(size));
+            ASSERT_NE(block.at, nullptr);
+            if (zeroed) {
+                ASSERT_TRUE(is_zero(block.at, size)) << "after " << i << " steps";
+            }
+        } else {
+            const std::size_t size =
+                random.one_in(2) ? some_size(random) : block.size - random.below(block.size / 4);
+            auto *moved = static_cast<char *>(hak_realloc(block.at, size));
+            ASSERT_NE(moved, nullptr);
+            const std::size_t kept = std::min(block.size, size);
+            ASSERT_EQ(static_cast<unsigned char>(moved[0]), 0xA5);
+            ASSERT_EQ(static_cast<unsigned char>(moved[kept - 1]), 0xA5) << "after " << i << " steps";
+            block.at = moved;
+        }
+        fill(block);
+        if (random.one_in(64)) {
+            hak_collect();
+        }
+    }
+    for (const Block &block : blocks) {
+        hak_free(block.at);
+    }
+}
+
+// Where a block was shortened, and where it took the place of a longer one, what lies behind it is not zero.
+TEST_F(HugeLane, CallocIsZeroBehindAShorterBlock) {
+    constexpr std::size_t kLong = 2 * kSuperslab;
+    constexpr std::size_t kShort = kSuperslab + 64 * kKiB;
+    for (const bool in_place : {true, false}) {
+        hak_collect();
+        void *block = hak_malloc(kLong);
+        std::memset(block, 0xA5, kLong);
+        if (in_place) {
+            block = hak_realloc(block, kShort);
+        } else {
+            hak_free(block);
+            block = hak_malloc(kShort);
+        }
+        ASSERT_NE(block, nullptr);
+        hak_free(block);
+        std::vector<void *> blocks;
+        for (std::size_t at = 0; at < 2 * kLong; at += kMiB) {
+            blocks.push_back(hak_calloc(1, kMiB));
+            EXPECT_TRUE(is_zero(static_cast<char *>(blocks.back()), kMiB)) << in_place << ", " << at;
+        }
+        for (void *each : blocks) {
+            hak_free(each);
+        }
+    }
+}
+
+// A little more than a superslab each, of which the second counts for what was used of it.
+TEST_F(HugeLane, WhatABlockNeverHadIsNotPurged) {
+    hak_option_set("retain_min", "24M");
+    constexpr std::size_t kSize = kSuperslab + 64 * kKiB;
+    std::vector<void *> blocks(8);
+    for (void *&block : blocks) {
+        block = hak_malloc(kSize);
+        touch(block, kSize);
+    }
+    const std::uint64_t before = hakmem_test::counter("purged_bytes");
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+    EXPECT_EQ(hakmem_test::counter("purged_bytes") - before, 0u);
+}
+
+// Blocks of about this size are known to be filled.
+void vouch_for(std::size_t size) {
+    for (int i = 0; i < 8; i++) {
+        void *block = hak_malloc(size);
+        touch(block, size);
+        hak_free(block);
+        hak_collect();
+    }
+}
+
+std::size_t faults_of_filling(std::size_t size, Block &block) {
+    rusage before{};
+    rusage after{};
+    getrusage(RUSAGE_SELF, &before);
+    block = {static_cast<char *>(hak_malloc(size)), size};
+    touch(block.at, size);
+    getrusage(RUSAGE_SELF, &after);
+    return static_cast<std::size_t>(after.ru_minflt - before.ru_minflt);
+}
+
+// Of a run of 16 MiB, what an earlier block left resident comes as it is, and the rest on huge pages: most of
+// it, a superslab of which a few pages are resident, and one or two beside many that are.
+TEST_F(HugeLane, ComesOnHugePagesWhereverItIsNotResident) {
+    constexpr std::size_t kSize = 16 * kMiB;
+    for (const std::size_t left : {4 * kMiB, 4 * kMiB + 128 * kKiB, 12 * kMiB, 14 * kMiB}) {
+        vouch_for(kSize);
+        void *earlier = hak_malloc(left);
+        touch(earlier, left);
+        hak_free(earlier);
+        Block block;
+        const std::size_t faults = faults_of_filling(kSize, block);
+        if (kernel_has_huge_pages() && !HAKMEM_TEST_SANITIZED) {
+            EXPECT_LE(faults, 200u) << "beside " << left / kKiB << " KiB";
+        }
+        hak_free(block.at);
+        hak_collect();
+    }
+}
+
+// The end of a block lies on a huge page only where it nearly fills it.
+TEST_F(HugeLane, WastesNextToNothingBehindABlock) {
+    for (const std::size_t rest : {kSuperslab / 8, kSuperslab / 2, kSuperslab * 7 / 8}) {
+        const std::size_t size = 16 * kMiB + rest;
+        vouch_for(size);
+        const hakmem_test::ResidentMeter meter;
+        PointerArray blocks(6);
+        for (void *&block : blocks) {
+            block = hak_malloc(size);
+            touch(block, size);
+        }
+        meter.expect_growth_within(blocks.size() * (size + size / 32) + kMiB, "by filled blocks");
+        for (void *block : blocks) {
+            hak_free(block);
+        }
+        hak_collect();
+    }
+}
+
+} // namespace
