@@ -380,7 +380,7 @@ void arena_free_slabs(struct region *r, size_t first_slab, size_t slabs, size_t 
 void arena_unlock_within_bound(void) {
     size_t bound = arena_bound();
     if (UNLIKELY(arena.dirty_slabs > bound)) {
-        size_t purged = arena_purge_to(retention_purge_target(bound));
+        size_t purged = arena_purge_keeping_huge_pages(retention_purge_target(bound));
         retention_note_purged(&arena.retention, purged);
     }
     arena_note_size();

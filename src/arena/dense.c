@@ -23,8 +23,8 @@
 _Static_assert(SUPERSLAB_BYTES == OS_HUGE_PAGE_BYTES, "a superslab is one huge page");
 
 static uint32_t to_skip, skipped_last; /* under the arena's lock */
-/* Of late: slabs that came ahead, those of them that runs of another length took, and the length of the run
- * that the last came with; under the arena's lock. */
+/* Of late: slabs that came ahead, but for those that runs as long as the last to offer any took; those that
+ * others took; and the length of that run. Under the arena's lock. */
 static size_t ahead_offered, ahead_taken;
 static unsigned offered_with;
 
@@ -35,7 +35,7 @@ static uint64_t *word_of(struct region *r, size_t superslab, uint64_t *bit) {
 
 /* Runs of one length never fill the rest. */
 static bool has_takers(void) {
-    return 2 * ahead_taken >= ahead_offered;
+    return ahead_taken > 0 && 2 * ahead_taken >= ahead_offered;
 }
 
 static size_t part_for(unsigned slabs, enum arena_use use) {
@@ -70,7 +70,12 @@ void dense_note_ahead(struct superslab *state, uint32_t ahead) {
 }
 
 void dense_note_taken(struct superslab *state, uint32_t run) {
-    ahead_taken += bit_count(run) == offered_with ? 0 : bit_count(state->ahead & run);
+    unsigned taken = bit_count(state->ahead & run);
+    if (bit_count(run) == offered_with) {
+        ahead_offered -= min_size(taken, ahead_offered);
+    } else {
+        ahead_taken += taken;
+    }
     dense_note_ahead(state, state->ahead & ~run);
 }
 

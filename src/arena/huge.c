@@ -156,6 +156,15 @@ struct slab *arena_take_huge(size_t bytes, size_t alignment, bool *zero) {
     return slab;
 }
 
+/* Where the program has asked for huge pages at these addresses, now or of an earlier block, all of the last
+ * superslab came with what the block has of it. */
+static void look_at_tail(struct slab *head, size_t bytes) {
+    if (!head->tail_dirty && round_up(bytes, SLAB_BYTES) % SUPERSLAB_BYTES != 0) {
+        uintptr_t tail = arena_address(head) + round_up(bytes, SLAB_BYTES);
+        head->tail_dirty = os_all_resident((void *)tail, OS_PAGE_BYTES);
+    }
+}
+
 /* Frees the last superslabs of the run of a block of `bytes`, resident or not. */
 static void free_superslabs(const struct slab *head, struct region *r, size_t first, size_t count,
                             size_t bytes, bool resident) {
@@ -170,6 +179,9 @@ void arena_give_huge(struct slab *head, bool resident) {
     size_t superslabs = arena_run_slabs(head) / SLABS_PER_SUPERSLAB;
     size_t bytes = atomic_load_explicit(&head->span_bytes, memory_order_relaxed); /* the caller's own */
     bool huge_pages = head->huge_pages;
+    if (resident) {
+        look_at_tail(head, bytes);
+    }
     huge_pages_given(head, resident);
     /* Where pages were moved from or to, the kernel keeps areas apart that belong together, and what the
      * program may have done to its pages stays with them. */
@@ -202,6 +214,7 @@ bool arena_resize_huge(struct slab *head, size_t bytes) {
     size_t wanted = round_up(bytes, SUPERSLAB_BYTES) >> SUPERSLAB_SHIFT;
     size_t had_bytes = atomic_load_explicit(&head->span_bytes, memory_order_relaxed); /* the caller's own */
     if (wanted < had) {
+        look_at_tail(head, had_bytes);
         huge_pages_shortened(head, wanted);
     }
     lock_acquire(&arena.lock);

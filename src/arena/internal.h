@@ -61,6 +61,8 @@ bool arena_has_too_much_stocked(void);
 /* Purges down to `target` dirty slabs, highest addresses first, letting go of the lock for the system calls.
  * Returns the slabs purged; gives up when the OS refuses. */
 size_t arena_purge_to(size_t target);
+/* The same, but parts of huge pages last: to split one takes as long as to clear it. */
+size_t arena_purge_keeping_huge_pages(size_t target);
 
 /* Gives back the pages of a run that is the caller's. No lock held. */
 void arena_purge_taken(void *start, size_t bytes);

@@ -9,8 +9,7 @@
 /* Ranges collected under the lock before it is let go for the system calls. */
 #define BATCH_RANGES 16
 
-/* To split a huge page takes as long as to clear one: of one with fewer dirty slabs a part is purged only
- * when there is nothing else. */
+/* A huge page with so many dirty slabs is worth being split for them. */
 #define HUGE_PAGE_WORTH_SLABS 28
 
 struct range {
@@ -153,13 +152,14 @@ static bool gather(size_t target, unsigned least, struct range *batch, size_t *c
     return true;
 }
 
-size_t arena_purge_to(size_t target) {
+static size_t purge_to(size_t target, bool keeping_huge_pages) {
+    unsigned least = keeping_huge_pages ? HUGE_PAGE_WORTH_SLABS : 0;
     size_t purged = 0;
     /* Not while somebody waits for an end of all purging, which must come: fork holds every other lock. */
     while (arena.dirty_slabs > target && arena.purge_waiters == 0) {
         struct range batch[BATCH_RANGES];
         size_t count = 0;
-        if (gather(target, HUGE_PAGE_WORTH_SLABS, batch, &count)) {
+        if (gather(target, least, batch, &count)) {
             gather(target, 0, batch, &count);
         }
         if (count == 0) {
@@ -188,6 +188,14 @@ size_t arena_purge_to(size_t target) {
         }
     }
     return purged;
+}
+
+size_t arena_purge_to(size_t target) {
+    return purge_to(target, false);
+}
+
+size_t arena_purge_keeping_huge_pages(size_t target) {
+    return purge_to(target, true);
 }
 
 void arena_purge_taken(void *start, size_t bytes) {

@@ -148,13 +148,14 @@ static bool grow(struct heap *heap, struct magazine *m, unsigned size_class) {
 }
 
 /* Where blocks are only taken, a larger one would hold more of them and save little. */
-static bool is_worth_growing(const struct magazine *m) {
-    return m->refills > USES_BEFORE_GROWTH && (m->overflowed || capacity_of(m) < CAPACITY_ONE_WAY);
+static bool is_worth_growing(const struct magazine *m, unsigned size_class) {
+    size_t one_way = min_size(CAPACITY_ONE_WAY, size_classes[size_class].magazine_blocks);
+    return m->refills > USES_BEFORE_GROWTH && (m->overflowed || capacity_of(m) < one_way);
 }
 
 static bool grow_if_busy(struct heap *heap, struct magazine *m, unsigned size_class) {
     m->refills = (uint8_t)min_size(m->refills + 1u, UINT8_MAX);
-    if (m->base == NULL || is_worth_growing(m)) {
+    if (m->base == NULL || is_worth_growing(m, size_class)) {
         m->refills = 0;
         return grow(heap, m, size_class);
     }

@@ -145,6 +145,24 @@ TEST(Counters, AFirstRefillBringsLittle) {
     }
 }
 
+// And many come at once where many are wanted, whatever they take.
+TEST(Counters, GrowthTakesFewRefills) {
+    for (const std::size_t size : {std::size_t{100}, std::size_t{2'500}, std::size_t{8'000}}) {
+        std::vector<void *> blocks(1'000);
+        EXPECT_LT(growth("refills",
+                         [&] {
+                             for (void *&block : blocks) {
+                                 block = hak_malloc(size);
+                             }
+                         }),
+                  blocks.size() / 4)
+            << size;
+        for (void *block : blocks) {
+            hak_free(block);
+        }
+    }
+}
+
 TEST(Counters, BlocksThatAnotherThreadFreedComeBackInParcels) {
     std::vector<void *> blocks(2'000);
     const auto allocate_all = [&] {

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -204,6 +205,41 @@ TEST(Dense, EndsSoonWhenLargeBlocksAreFilledNoMore) {
 }
 
 // Their superslabs, too, are put to other uses, and given back in parts.
+// What lies idle goes in its time, though parts of huge pages cost more, and what is used stays.
+TEST(Dense, WhatLiesIdleInHugePagesIsGivenBackWhileOtherMemoryIsUsed) {
+    constexpr std::size_t kSize = 320 * kKiB;
+    constexpr std::size_t kUsed = 8 * 1536 * kKiB;
+    ASSERT_EQ(hak_option_set("decay_ms", "100"), 0);
+    PointerArray used(8);
+    const ResidentMeter meter;
+    fill(used, kUsed / used.size()); // first, so that it lies lower
+    PointerArray blocks(400);
+    fill(blocks, kSize);
+    for (void *block : used) {
+        hak_free(block);
+    }
+    std::size_t live = blocks.size();
+    for (void *&block : blocks) {
+        if (reinterpret_cast<std::uintptr_t>(block) % (2 * kMiB) == 0) { // one of six
+            hak_free(block);
+            block = nullptr;
+            live--;
+        }
+    }
+    for (int i = 0; i < 100; i++) {
+        fill(used, kUsed / used.size());
+        for (void *block : used) {
+            hak_free(block);
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    meter.expect_growth_within(live * kSize + kUsed + 6 * kMiB, "though some was idle for ten periods");
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+    hak_option_set("decay_ms", "500");
+}
+
 // What one of them leaves of a huge page, others take.
 TEST(Dense, BlocksOfManySizesGrowWithFewFaults) {
     Random random(2);

@@ -1,6 +1,7 @@
 // Huge blocks are runs of whole superslabs: what lies behind the block is neither counted nor handed out as
 // something that it is not.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -181,6 +182,32 @@ TEST_F(HugeLane, ComesOnHugePagesWhereverItIsNotResident) {
         hak_free(block.at);
         hak_collect();
     }
+}
+
+// What the program asks of the kernel for its own blocks stays with their addresses.
+TEST_F(HugeLane, TheBoundHoldsWhereProgramsAskForHugePages) {
+    hak_collect();
+    ASSERT_EQ(hak_option_set("retain_grace", "0"), 0);
+    const hakmem_test::ResidentMeter meter;
+    PointerArray blocks(16);
+    for (void *&block : blocks) {
+        block = hak_malloc(3 * kSuperslab);
+        ASSERT_EQ(madvise(block, 3 * kSuperslab, MADV_HUGEPAGE), 0);
+    }
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+    hak_collect();
+    for (void *&block : blocks) {
+        block = hak_malloc(kSuperslab + kPage);
+        touch(block, kSuperslab + kPage);
+    }
+    ASSERT_EQ(hak_option_set("retain_min", "16M"), 0);
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+    meter.expect_growth_within(20 * kMiB, "after all was freed");
+    hak_option_set("retain_grace", "128M");
 }
 
 // The end of a block lies on a huge page only where it nearly fills it.
