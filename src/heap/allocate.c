@@ -178,9 +178,6 @@ static inline bool release_remote(void *p, uint32_t word) {
 }
 
 static NOINLINE void release_otherwise(void *p, uint32_t word) {
-    if (p == NULL) {
-        return;
-    }
     switch (whose(p, word)) {
     case OURS_CLASS:
         release_block(p, word);
@@ -197,6 +194,9 @@ static NOINLINE void release_otherwise(void *p, uint32_t word) {
 }
 
 NOINLINE void release(void *p) {
+    if (p == NULL) { /* before anything else: programs drop what may not be there */
+        return;
+    }
     uint32_t word = page_map_get(p);
     if (!release_remote(p, word)) {
         release_otherwise(p, word);
