@@ -47,20 +47,85 @@ static size_t dirty_in(const struct region *r, size_t s) {
     return s < r->committed ? bit_count(r->states[s].dirty) : 0;
 }
 
-/* Looks at every place for the run in the free superslabs begin..end-1. */
+/* Which of 64 superslabs, from the one with the word's first bit on, are wholly free; what is not committed
+ * yet is as good as that. */
+static uint64_t free_word(const struct region *r, size_t word) {
+    size_t first = word * 64;
+    uint64_t free = r->avail[AVAIL_LEVELS - 1][word];
+    for (uint64_t ahead = r->ahead[word]; ahead != 0; ahead &= ahead - 1) { /* those are not in it */
+        uint64_t bit = ahead & -ahead;
+        free |= superslab_free(r, first + bit_lowest(bit)) ? bit : 0;
+    }
+    free |= ~bits_below((unsigned)min_size(r->committed - min_size(r->committed, first), 64));
+    return free & bits_below((unsigned)min_size(r->superslabs - first, 64));
+}
+
+/* The first superslab from `from` on that is wholly free, or that is not; that behind the last if there is
+ * none. */
+static size_t next_of(const struct region *r, size_t from, bool wholly_free) {
+    for (size_t w = from / 64; w * 64 < r->superslabs; w++) {
+        uint64_t word = wholly_free ? free_word(r, w) : ~free_word(r, w);
+        word &= w == from / 64 ? ~bits_below((unsigned)(from % 64)) : UINT64_MAX;
+        if (word != 0) {
+            return min_size(w * 64 + bit_lowest(word), r->superslabs);
+        }
+    }
+    return r->superslabs;
+}
+
+static uint64_t dirty_word(const struct region *r, size_t word, size_t begin, size_t end) {
+    uint64_t dirty = r->dirty[word] | r->ahead[word];
+    dirty &= word == begin / 64 ? ~bits_below((unsigned)(begin % 64)) : UINT64_MAX;
+    return dirty & bits_below((unsigned)min_size(end - word * 64, 64));
+}
+
+/* The first and the last superslab of begin..end-1 that has a resident slab; false if none has. */
+static bool dirty_between(const struct region *r, size_t begin, size_t end, size_t *first, size_t *last) {
+    bool any = false;
+    for (size_t w = begin / 64; w * 64 < end; w++) {
+        uint64_t dirty = dirty_word(r, w, begin, end);
+        if (dirty != 0) {
+            *first = any ? *first : w * 64 + bit_lowest(dirty);
+            *last = w * 64 + bit_highest(dirty);
+            any = true;
+        }
+    }
+    return any;
+}
+
+static void consider(struct run run, struct run *best) {
+    if (best->region == NULL || run.dirty > best->dirty ||
+        (run.dirty == best->dirty && run.length < best->length)) {
+        *best = run;
+    }
+}
+
+/* Looks at every place for the run in the free superslabs begin..end-1, but of those where nothing is
+ * resident at the first alone. */
 static void fit_within(struct region *r, size_t begin, size_t end, size_t superslabs, size_t step,
                        struct run *best) {
-    size_t first =
+    size_t lowest =
         (round_up(region_superslab_address(r, begin), step << SUPERSLAB_SHIFT) - r->base) >> SUPERSLAB_SHIFT;
+    size_t first_dirty = 0;
+    size_t last_dirty = 0;
+    if (lowest + superslabs > end) {
+        return;
+    }
+    if (!dirty_between(r, lowest, end, &first_dirty, &last_dirty)) {
+        consider((struct run){r, lowest, end - begin, 0}, best);
+        return;
+    }
+    size_t skipped = first_dirty - min_size(first_dirty, lowest + superslabs - 1);
+    if (skipped > 0) {
+        consider((struct run){r, lowest, end - begin, 0}, best);
+    }
+    size_t first = lowest + round_down(skipped, step);
     size_t dirty = 0;
     for (size_t s = first; s < end && s < first + superslabs; s++) {
         dirty += dirty_in(r, s);
     }
-    for (; first + superslabs <= end; first += step) {
-        if (best->region == NULL || dirty > best->dirty ||
-            (dirty == best->dirty && end - begin < best->length)) {
-            *best = (struct run){r, first, end - begin, dirty};
-        }
+    for (; first + superslabs <= end && first <= last_dirty; first += step) {
+        consider((struct run){r, first, end - begin, dirty}, best);
         for (size_t k = first; k < first + step; k++) {
             dirty -= dirty_in(r, k);
             dirty += k + superslabs < end ? dirty_in(r, k + superslabs) : 0;
@@ -74,16 +139,10 @@ static bool best_fit(size_t superslabs, size_t alignment, struct run *best) {
     size_t step = max_size(alignment >> SUPERSLAB_SHIFT, 1);
     best->region = NULL;
     for (struct region *r = arena.oldest; r != NULL; r = r->next) {
-        for (size_t s = 0; s < r->superslabs;) {
-            if (!superslab_free(r, s)) {
-                s++;
-                continue;
-            }
-            size_t begin = s;
-            while (s < r->superslabs && superslab_free(r, s)) {
-                s++;
-            }
-            fit_within(r, begin, s, superslabs, step, best);
+        for (size_t begin = next_of(r, 0, true); begin < r->superslabs;) {
+            size_t end = next_of(r, begin, false);
+            fit_within(r, begin, end, superslabs, step, best);
+            begin = next_of(r, end, true);
         }
     }
     return best->region != NULL && region_commit(best->region, (uint32_t)(best->first + superslabs));

@@ -89,20 +89,21 @@ static size_t usual_bytes(void) {
     return region_reserved_bytes() == 0 ? REGION_FIRST_BYTES : REGION_NEXT_BYTES;
 }
 
-static void set_bit(uint64_t *bitmap, size_t index, bool on) {
-    uint64_t bit = (uint64_t)1 << (index % 64);
-    bitmap[index / 64] = on ? bitmap[index / 64] | bit : bitmap[index / 64] & ~bit;
+static ALWAYS_INLINE void set_bit(uint64_t *word, uint64_t bit, bool on) {
+    *word = (*word & ~bit) | (-(uint64_t)on & bit);
 }
 
 void region_note(struct region *r, size_t superslab) {
     const struct superslab *state = &r->states[superslab];
+    size_t word = superslab / 64;
+    uint64_t bit = (uint64_t)1 << (superslab % 64);
     uint32_t runs = state->free & ~state->ahead;
     for (unsigned level = 0; level < AVAIL_LEVELS; level++) {
-        set_bit(r->avail[level], superslab, runs != 0);
+        set_bit(&r->avail[level][word], bit, runs != 0);
         runs &= runs >> (1u << level) % 32; /* starts of runs twice as long */
     }
-    set_bit(r->dirty, superslab, (state->dirty & ~state->ahead) != 0);
-    set_bit(r->ahead, superslab, state->ahead != 0);
+    set_bit(&r->dirty[word], bit, (state->dirty & ~state->ahead) != 0);
+    set_bit(&r->ahead[word], bit, state->ahead != 0);
 }
 
 /* Superslabs below `count` have become usable. */
