@@ -4,6 +4,7 @@
 #include "os/os.h"
 #include "os/report.h"
 
+#include <stddef.h>
 #include <string.h>
 
 /* Ids fit the owner field of a page-map word, less the values that name lanes. */
@@ -87,6 +88,16 @@ static void **first_slot(struct heap *heap) {
     return (void **)(void *)(heap + 1);
 }
 
+/* Where a heap is made of resident slabs: most of the room for parcels and magazines is not used for long, or
+ * never. */
+static COLD void clear(struct heap *heap) {
+    memset(heap, 0, offsetof(struct heap, parcels));
+    char *from = (char *)round_up((uintptr_t)heap->parcels, OS_PAGE_BYTES);
+    struct iovec room = {from, (size_t)((char *)heap + HEAP_BYTES - from)};
+    bool done; /* or it stays as it is: nobody counts on zeros there */
+    arena_purge_holes(&room, 1, &done);
+}
+
 static struct heap *make(uint32_t id, enum heap_state state) {
     struct taken taken;
     struct slab *run = arena_take(HEAP_BYTES / SLAB_BYTES, 1, SLAB_INTERNAL, ARENA_USE_UNKNOWN, &taken);
@@ -95,7 +106,7 @@ static struct heap *make(uint32_t id, enum heap_state state) {
     }
     struct heap *heap = (struct heap *)arena_address(run);
     if (!taken.zero) {
-        memset(heap, 0, sizeof *heap);
+        clear(heap);
     }
     heap->magazines[0].top = NULL; /* written to before it is read, or the page takes two faults */
     heap->id = id;

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <mutex>
 #include <ostream>
+#include <thread>
 #include <vector>
 
 #include "hakmem.h"
@@ -242,6 +244,36 @@ TEST(Threads, AHundredThousandShortOnesLeaveNothingBehind) {
     EXPECT_EQ(stats.live_blocks, 0u);
     EXPECT_LE(stats.heaps_active + stats.heaps_abandoned, 64u)
         << "heaps of threads that ended are used again";
+}
+
+// A thread's heap has much room that few threads come to use; made of memory that was used, it was all
+// resident.
+TEST(Threads, HeapsMadeOfFreedMemoryKeepLittleOfIt) {
+    constexpr std::size_t kThreads = 24;
+    hak_option_set("retain_min", "1G"); // what is freed stays resident
+    std::array<void *, kThreads> blocks{};
+    for (void *&block : blocks) {
+        block = hak_malloc(kMiB);
+        std::memset(block, 1, kMiB);
+    }
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+    hak_stats_t before{};
+    hak_stats_t after{};
+    hak_stats_get(&before);
+    std::atomic<std::size_t> arrived{0};
+    run_threads(kThreads, [&](std::size_t) {
+        hak_free(hak_malloc(100));
+        arrived++;
+        while (arrived < kThreads) { // so that each has a heap of its own
+            std::this_thread::yield();
+        }
+    });
+    hak_collect();
+    hak_stats_get(&after);
+    EXPECT_LE(after.metadata_bytes, before.metadata_bytes + kThreads * (kMiB / 12) + kMiB / 2);
+    hak_option_set("retain_min", "2816K");
 }
 
 } // namespace
