@@ -111,14 +111,15 @@ static void fit_within(struct region *r, size_t begin, size_t end, size_t supers
     if (lowest + superslabs > end) {
         return;
     }
-    if (!dirty_between(r, lowest, end, &first_dirty, &last_dirty)) {
+    bool any = dirty_between(r, lowest, end, &first_dirty, &last_dirty);
+    if (!any || first_dirty >= lowest + superslabs) {
         consider((struct run){r, lowest, end - begin, 0}, best);
+    }
+    if (!any) {
         return;
     }
+    /* The first place that has a part of it, or one just before. */
     size_t skipped = first_dirty - min_size(first_dirty, lowest + superslabs - 1);
-    if (skipped > 0) {
-        consider((struct run){r, lowest, end - begin, 0}, best);
-    }
     size_t first = lowest + round_down(skipped, step);
     size_t dirty = 0;
     for (size_t s = first; s < end && s < first + superslabs; s++) {

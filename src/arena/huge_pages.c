@@ -57,7 +57,9 @@ static size_t huge_end(const struct slab *head, size_t bytes) {
 static void purge_sparse(struct slab *head, uint64_t sparse, size_t superslabs) {
     for (; sparse != 0; sparse &= sparse - 1) {
         if (bit_lowest(sparse) < superslabs) {
-            arena_purge_taken(superslab_of(head, bit_lowest(sparse)), SUPERSLAB_BYTES);
+            struct iovec superslab = {superslab_of(head, bit_lowest(sparse)), SUPERSLAB_BYTES};
+            bool done; /* it is not worth a second attempt */
+            arena_purge_holes(&superslab, 1, &done);
         }
     }
 }

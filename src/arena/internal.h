@@ -64,9 +64,6 @@ size_t arena_purge_to(size_t target);
 /* The same, but parts of huge pages last: to split one takes as long as to clear it. */
 size_t arena_purge_keeping_huge_pages(size_t target);
 
-/* Gives back the pages of a run that is the caller's. No lock held. */
-void arena_purge_taken(void *start, size_t bytes);
-
 /* Marks slabs free, and the first `resident` of them dirty. */
 void arena_free_slabs(struct region *region, size_t first_slab, size_t slabs, size_t resident);
 

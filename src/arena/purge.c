@@ -198,16 +198,6 @@ size_t arena_purge_keeping_huge_pages(size_t target) {
     return purge_to(target, true);
 }
 
-void arena_purge_taken(void *start, size_t bytes) {
-    if (!os_purge(start, bytes)) {
-        return; /* it is not worth a second attempt */
-    }
-    lock_acquire(&arena.lock);
-    arena.purges++;
-    arena.purged_bytes += bytes;
-    lock_release(&arena.lock);
-}
-
 void arena_wait_for_purge(void) {
     for (;;) {
         uint32_t purging = atomic_load_explicit(&arena.purging, memory_order_relaxed);

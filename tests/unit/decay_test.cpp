@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,6 +45,7 @@
 namespace {
 
 using hakmem_test::all_zero;
+using hakmem_test::faults_so_far;
 using hakmem_test::fill_pattern;
 using hakmem_test::happens;
 using hakmem_test::kEdges;
@@ -489,17 +489,11 @@ TEST_F(Decay, LosesNothingWhileTheKernelTakesNothingBack) {
 // ---- A program that breathes ------------------------------------------------------------------------------
 
 #if !HAKMEM_TEST_SANITIZED
-long faults_so_far() {
-    rusage usage{};
-    getrusage(RUSAGE_SELF, &usage);
-    return usage.ru_minflt;
-}
-
 // Allocates and frees the same 8 MiB every few milliseconds.
 class Breath : public testing::TestWithParam<std::size_t> {
   protected:
     static constexpr std::size_t kBytes = 8 * kMiB;
-    static constexpr long kPages = kBytes / 4096;
+    static constexpr std::size_t kPages = kBytes / 4096;
     static constexpr int kRoundsToLearn = 20;
     static constexpr int kRounds = 200;
 
@@ -517,7 +511,7 @@ TEST_P(Breath, TakesFewFaultsOfAProgramThatUsesMore) {
     PointerArray rest(32);
     allocate_all(rest, kMiB);
     breathe(kRoundsToLearn);
-    const long before = faults_so_far();
+    const std::size_t before = faults_so_far();
     breathe(kRounds);
     EXPECT_LE(faults_so_far() - before, kPages * kRounds / 20) << "of " << kPages * kRounds << " pages used";
     free_all(rest);
@@ -526,7 +520,7 @@ TEST_P(Breath, TakesFewFaultsOfAProgramThatUsesMore) {
 // Between two breaths nothing at all is in use.
 TEST_P(Breath, TakesFewFaultsOfAProgramThatUsesNothingElse) {
     breathe(kRoundsToLearn);
-    const long before = faults_so_far();
+    const std::size_t before = faults_so_far();
     breathe(kRounds);
     EXPECT_LE(faults_so_far() - before, kPages * kRounds / 20) << "of " << kPages * kRounds << " pages used";
 }
@@ -546,7 +540,7 @@ TEST_P(Breath, TakesFewFaultsOfAProgramWithThreadsThatBreathesMore) {
             threads.clear();
         };
         breathe_together(kRoundsToLearn);
-        const long before = faults_so_far();
+        const std::size_t before = faults_so_far();
         breathe_together(kRounds);
         EXPECT_LE(faults_so_far() - before, kTimes * kPages * kRounds / 20)
             << "of " << kTimes * kPages * kRounds << " pages used";

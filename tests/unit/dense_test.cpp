@@ -1,7 +1,6 @@
 // Superslabs that the program fills come as huge pages, and what is given back of one leaves the machine.
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 
 #include <atomic>
 #include <chrono>
@@ -23,6 +22,7 @@
 
 namespace {
 
+using hakmem_test::faults_so_far;
 using hakmem_test::kernel_has_huge_pages;
 using hakmem_test::kKiB;
 using hakmem_test::kMiB;
@@ -75,18 +75,15 @@ TEST_P(Dense, GrowthTakesFewFaultsAndNoMoreMemory) {
     hak_collect();
     const ResidentMeter meter;
     const std::uint64_t had = hakmem_test::counter("superslabs_dense");
-    rusage before{};
-    rusage after{};
     PointerArray blocks(kHeap / GetParam());
-    getrusage(RUSAGE_SELF, &before);
+    const std::size_t before = faults_so_far();
     fill(blocks, GetParam());
-    getrusage(RUSAGE_SELF, &after);
+    const std::size_t faults = faults_so_far() - before;
     const std::uint64_t came = hakmem_test::counter("superslabs_dense") - had;
     if (kernel_has_huge_pages()) {
         EXPECT_GT(came, kMore / (2 * kMiB) / 2);
         // A sanitizer's own memory is faulted in besides.
-        EXPECT_LT(HAKMEM_TEST_SANITIZED ? 0 : static_cast<std::size_t>(after.ru_minflt - before.ru_minflt),
-                  (kGround + kMore / 2) / (4 * kKiB));
+        EXPECT_LT(HAKMEM_TEST_SANITIZED ? 0 : faults, (kGround + kMore / 2) / (4 * kKiB));
     } else {
         EXPECT_EQ(came, 0u);
     }
@@ -204,7 +201,6 @@ TEST(Dense, EndsSoonWhenLargeBlocksAreFilledNoMore) {
     }
 }
 
-// Their superslabs, too, are put to other uses, and given back in parts.
 // What lies idle goes in its time, though parts of huge pages cost more, and what is used stays.
 TEST(Dense, WhatLiesIdleInHugePagesIsGivenBackWhileOtherMemoryIsUsed) {
     constexpr std::size_t kSize = 320 * kKiB;
@@ -243,21 +239,19 @@ TEST(Dense, WhatLiesIdleInHugePagesIsGivenBackWhileOtherMemoryIsUsed) {
 // What one of them leaves of a huge page, others take.
 TEST(Dense, BlocksOfManySizesGrowWithFewFaults) {
     Random random(2);
-    rusage before{};
-    rusage after{};
     PointerArray blocks(200);
     std::size_t bytes = 0;
     const ResidentMeter meter;
-    getrusage(RUSAGE_SELF, &before);
+    const std::size_t before = faults_so_far();
     for (void *&block : blocks) {
         const std::size_t size = 64 * kKiB + 1 + random.below(2 * kMiB - 64 * kKiB - 1);
         block = hak_malloc(size);
         std::memset(block, 1, size);
         bytes += size;
     }
-    getrusage(RUSAGE_SELF, &after);
+    const std::size_t faults = faults_so_far() - before;
     if (kernel_has_huge_pages() && !HAKMEM_TEST_SANITIZED) {
-        EXPECT_LT(static_cast<std::size_t>(after.ru_minflt - before.ru_minflt), bytes / (4 * kKiB) / 3);
+        EXPECT_LT(faults, bytes / (4 * kKiB) / 3);
     }
     meter.expect_growth_within(bytes + bytes / 8 + 2 * kMiB, "by filled blocks of many sizes");
     for (void *block : blocks) {
@@ -280,6 +274,7 @@ TEST(Dense, BlocksOfOneSizeWasteLittleOfHugePages) {
     }
 }
 
+// Their superslabs, too, are put to other uses, and given back in parts.
 TEST(Dense, HugeBlocksHugePagesAreSplitAsWell) {
     constexpr std::size_t kSize = 16 * kMiB;
     PointerArray ballast(1); // never touched: in use it is, so that all of a block may stay when it is freed
@@ -346,16 +341,14 @@ TEST(Dense, ComesNotWhereAPartIsResidentAlready) {
     }
     hak_collect();
     // Were more counted as resident than is, every block would be given back at once.
-    rusage before{};
-    rusage after{};
-    getrusage(RUSAGE_SELF, &before);
+    const std::size_t before = faults_so_far();
     for (int i = 0; i < 2000; i++) {
         void *block = hak_malloc(kMiB);
         static_cast<volatile char *>(block)[0] = 1;
         hak_free(block);
     }
-    getrusage(RUSAGE_SELF, &after);
-    EXPECT_LT(HAKMEM_TEST_SANITIZED ? 0 : after.ru_minflt - before.ru_minflt, 1000);
+    const std::size_t faults = faults_so_far() - before;
+    EXPECT_LT(HAKMEM_TEST_SANITIZED ? 0 : faults, 1000u);
 }
 
 TEST(Dense, ThreadsThatGrowShrinkAndCollectAtOnceLoseNothing) {

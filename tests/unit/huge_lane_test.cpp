@@ -2,10 +2,8 @@
 // something that it is not.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 
 #include <algorithm>
-
 #include <cstddef>
 #include <cstring>
 #include <string>
@@ -20,21 +18,17 @@
 
 namespace {
 
+using hakmem_test::faults_so_far;
 using hakmem_test::kernel_has_huge_pages;
 using hakmem_test::kKiB;
 using hakmem_test::kMiB;
 using hakmem_test::PointerArray;
 using hakmem_test::Random;
 using hakmem_test::scaled;
+using hakmem_test::touch;
 
 constexpr std::size_t kPage = 4 * kKiB;
 constexpr std::size_t kSuperslab = 2 * kMiB;
-
-void touch(void *block, std::size_t bytes) {
-    for (std::size_t at = 0; at < bytes; at += kPage) {
-        static_cast<volatile char *>(block)[at] = 1;
-    }
-}
 
 class HugeLane : public testing::Test {
   protected:
@@ -43,6 +37,7 @@ class HugeLane : public testing::Test {
     }
     ~HugeLane() override {
         hak_option_set("retain_min", "2816K");
+        hak_option_set("retain_grace", "128M");
         hak_collect();
     }
 };
@@ -136,7 +131,7 @@ TEST_F(HugeLane, WhatABlockNeverHadIsNotPurged) {
     std::vector<void *> blocks(8);
     for (void *&block : blocks) {
         block = hak_malloc(kSize);
-        touch(block, kSize);
+        touch(block, kSize, kPage);
     }
     const std::uint64_t before = hakmem_test::counter("purged_bytes");
     for (void *block : blocks) {
@@ -149,20 +144,17 @@ TEST_F(HugeLane, WhatABlockNeverHadIsNotPurged) {
 void vouch_for(std::size_t size) {
     for (int i = 0; i < 8; i++) {
         void *block = hak_malloc(size);
-        touch(block, size);
+        touch(block, size, kPage);
         hak_free(block);
         hak_collect();
     }
 }
 
 std::size_t faults_of_filling(std::size_t size, Block &block) {
-    rusage before{};
-    rusage after{};
-    getrusage(RUSAGE_SELF, &before);
+    const std::size_t before = faults_so_far();
     block = {static_cast<char *>(hak_malloc(size)), size};
-    touch(block.at, size);
-    getrusage(RUSAGE_SELF, &after);
-    return static_cast<std::size_t>(after.ru_minflt - before.ru_minflt);
+    touch(block.at, size, kPage);
+    return faults_so_far() - before;
 }
 
 // Of a run of 16 MiB, what an earlier block left resident comes as it is, and the rest on huge pages: most of
@@ -172,7 +164,7 @@ TEST_F(HugeLane, ComesOnHugePagesWhereverItIsNotResident) {
     for (const std::size_t left : {4 * kMiB, 4 * kMiB + 128 * kKiB, 12 * kMiB, 14 * kMiB}) {
         vouch_for(kSize);
         void *earlier = hak_malloc(left);
-        touch(earlier, left);
+        touch(earlier, left, kPage);
         hak_free(earlier);
         Block block;
         const std::size_t faults = faults_of_filling(kSize, block);
@@ -200,14 +192,13 @@ TEST_F(HugeLane, TheBoundHoldsWhereProgramsAskForHugePages) {
     hak_collect();
     for (void *&block : blocks) {
         block = hak_malloc(kSuperslab + kPage);
-        touch(block, kSuperslab + kPage);
+        touch(block, kSuperslab + kPage, kPage);
     }
     ASSERT_EQ(hak_option_set("retain_min", "16M"), 0);
     for (void *block : blocks) {
         hak_free(block);
     }
     meter.expect_growth_within(20 * kMiB, "after all was freed");
-    hak_option_set("retain_grace", "128M");
 }
 
 // The end of a block lies on a huge page only where it nearly fills it.
@@ -219,7 +210,7 @@ TEST_F(HugeLane, WastesNextToNothingBehindABlock) {
         PointerArray blocks(6);
         for (void *&block : blocks) {
             block = hak_malloc(size);
-            touch(block, size);
+            touch(block, size, kPage);
         }
         meter.expect_growth_within(blocks.size() * (size + size / 32) + kMiB, "by filled blocks");
         for (void *block : blocks) {

@@ -1,6 +1,5 @@
 // Huge pages save faults where a program fills its blocks, and cost no memory where it does not.
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <cstddef>
 #include <cstring>
@@ -15,23 +14,19 @@
 
 namespace {
 
+using hakmem_test::faults_so_far;
 using hakmem_test::kernel_has_huge_pages;
 using hakmem_test::kKiB;
 using hakmem_test::kMiB;
 using hakmem_test::PointerArray;
 using hakmem_test::Random;
 using hakmem_test::ResidentMeter;
+using hakmem_test::touch;
 
 constexpr std::size_t kPage = 4 * kKiB;
 
 // Blocks of the huge lane and of the large one, no two of them of one kind.
 constexpr std::size_t kSizes[] = {300 * kKiB, 1 * kMiB, 5 * kMiB, 20 * kMiB};
-
-void touch(void *block, std::size_t bytes, std::size_t step) {
-    for (std::size_t at = 0; at < bytes; at += step) {
-        static_cast<volatile char *>(block)[at] = 1;
-    }
-}
 
 // Live blocks come and go at random, each touched every `step` bytes.
 void churn(std::size_t size, std::size_t step, int operations, std::size_t live) {
@@ -151,16 +146,13 @@ TEST(HugePages, SaveFaultsWhereBlocksAreFilled) {
         churn(kSize, kPage, 1, 1);
         hak_collect();
     }
-    rusage before{};
-    rusage after{};
-    getrusage(RUSAGE_SELF, &before);
+    const std::size_t before = faults_so_far();
     PointerArray blocks(8);
     for (void *&block : blocks) {
         block = hak_malloc(kSize);
         touch(block, kSize, kPage);
     }
-    getrusage(RUSAGE_SELF, &after);
-    const auto faults = static_cast<std::size_t>(after.ru_minflt - before.ru_minflt);
+    const std::size_t faults = faults_so_far() - before;
     if (kernel_has_huge_pages()) {
         EXPECT_LE(faults, kSize / kPage + 200) << "for " << blocks.size() * kSize / kPage << " pages";
     } else {
@@ -186,12 +178,9 @@ void *double_up_to(std::size_t most, std::size_t step) {
 
 TEST(HugePages, SaveFaultsWhereBlocksGrowByDoubling) {
     constexpr std::size_t kMost = 64 * kMiB;
-    rusage before{};
-    rusage after{};
-    getrusage(RUSAGE_SELF, &before);
+    const std::size_t before = faults_so_far();
     void *block = double_up_to(kMost, kPage);
-    getrusage(RUSAGE_SELF, &after);
-    const auto faults = static_cast<std::size_t>(after.ru_minflt - before.ru_minflt);
+    const std::size_t faults = faults_so_far() - before;
     hak_free(block);
     if (kernel_has_huge_pages()) {
         EXPECT_LE(faults, 8 * kMiB / kPage) << "for " << 2 * kMost / kPage << " pages";

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -73,6 +74,18 @@ std::size_t resident_bytes() {
 
 std::size_t address_space_bytes() {
     return read_statm().total_pages * page_bytes();
+}
+
+std::size_t faults_so_far() {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return static_cast<std::size_t>(usage.ru_minflt);
+}
+
+void touch(void *block, std::size_t bytes, std::size_t step) {
+    for (std::size_t at = 0; at < bytes; at += step) {
+        static_cast<volatile char *>(block)[at] = 1;
+    }
 }
 
 void ResidentMeter::expect_growth_within(std::size_t bound, const char *when) const {

@@ -15,6 +15,12 @@ constexpr std::size_t kMiB = 1024 * 1024;
 std::size_t resident_bytes();
 std::size_t address_space_bytes();
 
+// Page faults of the process.
+std::size_t faults_so_far();
+
+// Writes to a byte in each `step`, and so to each page of the block or to a part of them.
+void touch(void *block, std::size_t bytes, std::size_t step);
+
 // Resident memory relative to the moment of construction.
 class ResidentMeter {
   public:
