@@ -4,6 +4,7 @@
 #include "heap/slack.h"
 #include "os/os.h"
 #include "os/report.h"
+#include "os/resident.h"
 
 #include <string.h>
 
@@ -14,6 +15,9 @@
 #define UNITS_AT_ONCE 1024
 /* The part of a slab that must be free, or its pages will soon be wanted again. */
 #define FREE_PART 4
+/* What a measurement looks at. */
+#define MEASURED_HOLES 4
+#define MEASURED_PAGES 64
 /* Refusals in a row after which the OS is asked no more, and for how long: memory may be locked. */
 #define REFUSALS_MOST 8
 #define REFUSED_MS 10000
@@ -23,8 +27,9 @@
 
 enum pass_kind {
     PASS_ALL,
-    PASS_SLACK, /* slabs with enough blocks that came back */
-    PASS_IDLE,  /* and none did since the last such pass */
+    PASS_SLACK,   /* slabs with enough blocks that came back */
+    PASS_MEASURE, /* the same, and nothing is purged or noted */
+    PASS_IDLE,    /* and none did since the last such pass */
 };
 
 struct pass {
@@ -33,7 +38,7 @@ struct pass {
     unsigned until_pause; /* of them, with the lock held */
     unsigned refusals;    /* in a row */
     bool waiting;         /* a slab is to be looked at again */
-    size_t bytes;         /* purged */
+    struct holes_found found;
     /* Of slabs of the heap that is locked: to be purged at once. */
     size_t holes;
     struct iovec ranges[ARENA_HOLES_MOST];
@@ -53,6 +58,11 @@ uint64_t holes_taken_again(void) {
     return atomic_load_explicit(&taken_again, memory_order_relaxed);
 }
 
+/* By threads of the program, in passing. */
+static bool is_of_slack(const struct pass *pass) {
+    return pass->kind == PASS_SLACK || pass->kind == PASS_MEASURE;
+}
+
 static void charge(struct pass *pass, size_t units) {
     pass->units -= (unsigned)min_size(units, pass->units);
     pass->until_pause -= (unsigned)min_size(units, pass->until_pause);
@@ -62,18 +72,41 @@ static bool may_go_on(const struct pass *pass) {
     return pass->units > 0 && pass->refusals < REFUSALS_MOST;
 }
 
+/* Of the first pages of a hole. */
+static void measure(struct pass *pass, const struct iovec *hole) {
+    unsigned char resident[MEASURED_PAGES];
+    size_t pages = min_size(hole->iov_len / OS_PAGE_BYTES, MEASURED_PAGES);
+    if (os_resident_pages((uintptr_t)hole->iov_base, pages, resident)) {
+        pass->found.pages += pages;
+        for (size_t i = 0; i < pages; i++) {
+            pass->found.resident += resident[i];
+        }
+    }
+}
+
 /* Gives back what has been collected. The heap's lock has been held since it was. */
 static void purge_collected(struct pass *pass) {
     bool done[ARENA_HOLES_MOST];
     if (pass->holes == 0) {
         return;
     }
+    if (pass->kind == PASS_MEASURE) {
+        for (size_t i = 0; i < min_size(pass->holes, MEASURED_HOLES); i++) {
+            measure(pass, &pass->ranges[i]);
+        }
+        pass->holes = 0;
+        pass->units = 0;
+        return;
+    }
+    if (pass->kind == PASS_SLACK) {
+        measure(pass, &pass->ranges[pass->holes / 2]); /* one of up to 64: the calls are what holes cost */
+    }
     arena_purge_holes(pass->ranges, pass->holes, done);
     for (size_t i = 0; i < pass->holes; i++) {
         struct slab *slab = pass->of[i].slab;
         if (done[i]) {
             pass->refusals = 0;
-            pass->bytes += pass->ranges[i].iov_len;
+            pass->found.bytes += pass->ranges[i].iov_len;
             size_t had = slab_purged_bytes(slab);
             slab_set_purged(slab, slab_purged(slab) | pass->of[i].bits);
             slack_note_purged((int64_t)(slab_purged_bytes(slab) - had));
@@ -144,6 +177,7 @@ static bool is_sparse(const struct slab *slab) {
 /* relaxed throughout: whoever returns a block meanwhile may see its note overwritten, and its page stays
  * until another one comes back */
 static void look_at(struct pass *pass, struct slab *slab) {
+    bool measures = pass->kind == PASS_MEASURE;
     uint8_t seen = atomic_load_explicit(&slab->returned, memory_order_relaxed);
     uint8_t now = SLAB_SEEN;
     charge(pass, 1);
@@ -159,16 +193,21 @@ static void look_at(struct pass *pass, struct slab *slab) {
     } else {
         now = SLAB_WITHOUT_HOLES;
     }
-    atomic_store_explicit(&slab->returned, now, memory_order_relaxed);
+    if (!measures) {
+        atomic_store_explicit(&slab->returned, now, memory_order_relaxed);
+    }
     if (now == SLAB_WITHOUT_HOLES) {
         collect_holes(pass, slab);
+        if (measures) {
+            purge_collected(pass);
+        }
     }
 }
 
 /* Purges what was collected, and lets go of the heap's lock. */
 static void let_go(struct pass *pass, struct heap *heap) {
     purge_collected(pass);
-    if (pass->kind == PASS_SLACK && lock_is_wanted(&heap->lock)) {
+    if (is_of_slack(pass) && lock_is_wanted(&heap->lock)) {
         lock_hand_over(&heap->lock);
     } else {
         lock_release(&heap->lock);
@@ -186,7 +225,7 @@ static uint32_t look_at_list(struct pass *pass, struct heap *heap, unsigned size
             break;
         }
         look_at(pass, slab);
-        if (pass->kind == PASS_SLACK && lock_is_wanted(&heap->lock)) {
+        if (is_of_slack(pass) && lock_is_wanted(&heap->lock)) {
             pass->units = 0;
         } else if (pass->until_pause == 0) {
             pass->until_pause = UNITS_AT_ONCE;
@@ -220,7 +259,7 @@ static void look_at_heap(struct pass *pass, struct heap *heap) {
 size_t holes_purge(struct heap *heap) {
     struct pass pass = {.kind = PASS_ALL, .units = UINT32_MAX, .until_pause = UNITS_AT_ONCE};
     look_at_heap(&pass, heap);
-    return pass.bytes;
+    return pass.found.bytes;
 }
 
 static struct lock turn;                  /* one caller at a time; protects the statics of holes_purge_idle */
@@ -265,7 +304,7 @@ bool holes_purge_idle(unsigned units) {
         note_refusals(&pass);
         uint64_t missed = holes_taken_again() - seen_taken;
         seen_taken += missed;
-        if (missed > pass.bytes / MISSED_PART) {
+        if (missed > pass.found.bytes / MISSED_PART) {
             patience = (uint32_t)min_size((size_t)patience * 2, PATIENCE_MOST);
         } else if (patience > 1 && missed == 0) {
             patience--;
@@ -303,15 +342,23 @@ void holes_begin_round(struct search *at, uint32_t heap) {
     *at = (struct search){.heap = heap, .heaps = heap_id_limit() - 1};
 }
 
-size_t holes_purge_some(struct search *at, unsigned units, size_t wanted) {
-    struct pass pass = {.kind = PASS_SLACK, .units = units, .until_pause = UNITS_AT_ONCE};
+static struct holes_found search_on(struct search *at, enum pass_kind kind, unsigned units, size_t wanted) {
+    struct pass pass = {.kind = kind, .units = units, .until_pause = UNITS_AT_ONCE};
     bool refused = is_refused();
-    while (!refused && !holes_round_is_over(at) && pass.bytes < wanted && may_go_on(&pass)) {
+    while (!refused && !holes_round_is_over(at) && pass.found.bytes < wanted && may_go_on(&pass)) {
         go_on(&pass, at);
     }
     note_refusals(&pass);
     if (refused || is_refused()) {
         at->heaps = at->classes = at->slabs = 0;
     }
-    return pass.bytes;
+    return pass.found;
+}
+
+struct holes_found holes_purge_some(struct search *at, unsigned units, size_t wanted) {
+    return search_on(at, PASS_SLACK, units, wanted);
+}
+
+struct holes_found holes_measure_some(struct search *at, unsigned units) {
+    return search_on(at, PASS_MEASURE, units, SIZE_MAX);
 }

@@ -17,14 +17,21 @@
 /* Those of all heaps, where nothing has changed since the call before, as far as `units` of work go: each of
  * some 100 ns. Returns whether there may be more the next time. */
 bool holes_purge_idle(unsigned units);
+/* What a search found: bytes purged, and of some of these holes' pages how many were resident. */
+struct holes_found {
+    size_t bytes;
+    size_t pages, resident;
+};
 /* The same for those with blocks that came back since, as far as the search of the caller's heap has not come
- * in this round, which begins behind `heap`, and until `wanted` bytes are purged or `units` are done. Returns
- * the bytes; the round is over when it has come to the last heap, or the OS takes nothing. */
+ * in this round, which begins behind `heap`, and until `wanted` bytes are purged or `units` are done. The
+ * round is over when it has come to the last heap, or the OS takes nothing. */
 void holes_begin_round(struct search *search, uint32_t heap);
 static inline bool holes_round_is_over(const struct search *search) {
     return search->heaps == 0 && search->classes == 0 && search->slabs == 0;
 }
-size_t holes_purge_some(struct search *search, unsigned units, size_t wanted);
+struct holes_found holes_purge_some(struct search *search, unsigned units, size_t wanted);
+/* Purges nothing: looks at some holes of the next slab that has any. */
+struct holes_found holes_measure_some(struct search *search, unsigned units);
 /* In a forked child: whoever was at it is the parent's. */
 void holes_turn_lost_by_fork(void);
 /* Blocks are being taken of a slab that had holes of so many bytes: if that is often, it was not worth it. */

@@ -153,9 +153,13 @@ static bool is_worth_growing(const struct magazine *m, unsigned size_class) {
     return m->refills > USES_BEFORE_GROWTH && (m->overflowed || capacity_of(m) < one_way);
 }
 
+static bool must_stay_small(const struct heap *heap, const struct magazine *m, unsigned size_class) {
+    return heap->lean_looks > 0 && size_class < TINY_CLASSES && capacity_of(m) >= CAPACITY_ONE_WAY;
+}
+
 static bool grow_if_busy(struct heap *heap, struct magazine *m, unsigned size_class) {
     m->refills = (uint8_t)min_size(m->refills + 1u, UINT8_MAX);
-    if (m->base == NULL || is_worth_growing(m, size_class)) {
+    if (m->base == NULL || (is_worth_growing(m, size_class) && !must_stay_small(heap, m, size_class))) {
         m->refills = 0;
         return grow(heap, m, size_class);
     }

@@ -15,9 +15,18 @@
 /* Reliefs of which this part was taken again are not worth it, and so many of them are left out then. */
 #define MISTAKEN_PART 2
 #define PATIENCE_MOST 8u
+/* How much of free blocks' memory is resident is seen from so many pages of late. */
+#define SEEN_PAGES 256
+/* It is taken to be this part at least, and how much it is, is looked at by the way. */
+#define RESIDENT_PART 4
+#define UNITS_OF_A_MEASUREMENT 300
+#define LOOKS_OF_A_MEASUREMENT 16
+
 /* What a thread caches may be this part of what is held while more is free than may be: of a program that
  * holds little more, it is what keeps the pages. */
 #define CACHED_PART 16
+/* And for so many looks they stay small, or what a program frees last would be in them: 16 MiB. */
+#define LEAN_LOOKS 64
 
 /* A round that finds less than this part of what is over the bound was not worth it: after it more may be
  * free until the next, up to so many times as much. */
@@ -44,6 +53,7 @@ static uint64_t taken_before; /* of holes_taken_again */
 static uint64_t period_ms;    /* when it began */
 static bool was_mistaken;     /* in this period */
 static uint64_t purged_ever;
+static size_t seen = SEEN_PAGES, seen_resident = SEEN_PAGES;
 
 void slack_lock_lost_by_fork(void) {
     lock_end_fork(&lock, true);
@@ -74,8 +84,23 @@ int64_t slack_allowed(void) {
     return (int64_t)max_size(arena_share_bytes(), arena_is_scarce() ? 0 : least + least / MORE_PART);
 }
 
-static int64_t bound(void) {
+static int64_t bound_if_resident(void) {
     return slack_allowed() * caution + (int64_t)grace;
+}
+
+/* A program that writes to a page of each buffer has as much more that is free. */
+static int64_t bound(void) {
+    size_t resident = max_size(seen_resident, seen / RESIDENT_PART);
+    return bound_if_resident() * (int64_t)seen / (int64_t)resident;
+}
+
+static void note_seen(const struct holes_found *found) {
+    seen += found->pages;
+    seen_resident += found->resident;
+    if (seen > 2 * SEEN_PAGES) {
+        seen_resident = seen_resident * SEEN_PAGES / seen;
+        seen = SEEN_PAGES;
+    }
 }
 
 /* What is over the bound and a part of that, so that the next look does not find so again. */
@@ -107,26 +132,36 @@ struct found {
     bool more; /* may be found */
 };
 
+/* More is free than could be if all of that were resident. */
+static bool is_worth_measuring(void) {
+    static unsigned looks;
+    return slack_resident() - low > bound_if_resident() && looks++ % LOOKS_OF_A_MEASUREMENT == 0;
+}
+
 /* Begins a new round behind heap `first` if the last is over; first of all, so much counts again. */
 static struct found look(struct search *search, uint32_t first, size_t again) {
     lock_acquire(&lock);
     note_mistakes();
     count_again(again);
     size_t wanted = excess();
+    bool measures = wanted == 0 && is_worth_measuring();
     uint64_t before = purged_ever;
     lock_release(&lock);
-    if (wanted == 0) {
+    if (wanted == 0 && !measures) {
         return (struct found){0, false};
     }
     if (holes_round_is_over(search)) {
         holes_begin_round(search, first);
         search->purged = before;
     }
-    size_t bytes = holes_purge_some(search, UNITS_AT_A_LOOK, wanted);
+    struct holes_found holes = measures ? holes_measure_some(search, UNITS_OF_A_MEASUREMENT)
+                                        : holes_purge_some(search, UNITS_AT_A_LOOK, wanted);
+    size_t bytes = holes.bytes;
     lock_acquire(&lock);
+    note_seen(&holes);
     purged += bytes;
     purged_ever += bytes;
-    if (bytes >= wanted / WORTHWHILE_PART) {
+    if (!measures && bytes >= wanted / WORTHWHILE_PART) {
         caution = caution > 1 ? caution / 2 : 1;
     }
     size_t over = excess();
@@ -161,6 +196,9 @@ void slack_look(struct heap *self) {
     if (self->lean_classes == 0 && slack_resident() > slack_allowed() &&
         cached_bytes(self) > arena_held_bytes() / CACHED_PART) {
         self->lean_classes = TINY_CLASSES;
+        self->lean_looks = LEAN_LOOKS;
+    } else if (self->lean_looks > 0) {
+        self->lean_looks--;
     }
 }
 
