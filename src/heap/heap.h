@@ -108,7 +108,7 @@ struct heap {
     uint32_t tag;                            /* page_word(id, 0); 0 in the heap of no thread */
     uint32_t id;
     void **slots_free, **slots_end; /* room for magazine arrays behind the heap */
-    struct search search;           /* for holes, by the owner */
+    struct search search, measured; /* for holes, by the owner: to be purged, and only looked at */
     uint32_t asked_last;            /* heap, for a slab */
     uint32_t trimmed;               /* the class whose magazine was looked at last */
     bool stocks_refused;            /* they may not grow: see stock.c */

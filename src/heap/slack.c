@@ -138,8 +138,23 @@ static bool is_worth_measuring(void) {
     return slack_resident() - low > bound_if_resident() && looks++ % LOOKS_OF_A_MEASUREMENT == 0;
 }
 
+static void begin_if_over(struct search *search, uint32_t first, uint64_t purged_before) {
+    if (holes_round_is_over(search)) {
+        holes_begin_round(search, first);
+        search->purged = purged_before;
+    }
+}
+
+static void measure(struct search *search, uint32_t first) {
+    begin_if_over(search, first, 0);
+    struct holes_found found = holes_measure_some(search, UNITS_OF_A_MEASUREMENT);
+    lock_acquire(&lock);
+    note_seen(&found);
+    lock_release(&lock);
+}
+
 /* Begins a new round behind heap `first` if the last is over; first of all, so much counts again. */
-static struct found look(struct search *search, uint32_t first, size_t again) {
+static struct found look(struct search *search, struct search *measured, uint32_t first, size_t again) {
     lock_acquire(&lock);
     note_mistakes();
     count_again(again);
@@ -147,21 +162,20 @@ static struct found look(struct search *search, uint32_t first, size_t again) {
     bool measures = wanted == 0 && is_worth_measuring();
     uint64_t before = purged_ever;
     lock_release(&lock);
-    if (wanted == 0 && !measures) {
+    if (measures) {
+        measure(measured, first);
+    }
+    if (wanted == 0) {
         return (struct found){0, false};
     }
-    if (holes_round_is_over(search)) {
-        holes_begin_round(search, first);
-        search->purged = before;
-    }
-    struct holes_found holes = measures ? holes_measure_some(search, UNITS_OF_A_MEASUREMENT)
-                                        : holes_purge_some(search, UNITS_AT_A_LOOK, wanted);
+    begin_if_over(search, first, before);
+    struct holes_found holes = holes_purge_some(search, UNITS_AT_A_LOOK, wanted);
     size_t bytes = holes.bytes;
     lock_acquire(&lock);
     note_seen(&holes);
     purged += bytes;
     purged_ever += bytes;
-    if (!measures && bytes >= wanted / WORTHWHILE_PART) {
+    if (bytes >= wanted / WORTHWHILE_PART) {
         caution = caution > 1 ? caution / 2 : 1;
     }
     size_t over = excess();
@@ -186,8 +200,8 @@ void slack_look(struct heap *self) {
     size_t again = self->page_bytes;
     self->unlooked_bytes = SLACK_LOOK_BYTES;
     self->page_bytes = 0;
-    struct found found =
-        look(&self->search, self->id - 1, again); /* its own first: threads do not meet there */
+    struct found found = look(&self->search, &self->measured, self->id - 1,
+                              again); /* its own first: threads do not meet there */
     if (found.bytes > 0) {
         lock_acquire(&lock);
         count_again(found.bytes); /* where that was, there may be as much */
@@ -221,7 +235,7 @@ static bool is_worth_it(uint64_t purged_before) {
 }
 
 bool slack_relieve(void) {
-    static struct search search;
+    static struct search search, measured;
     static size_t purged_before;
     static bool is_on;
     if (!is_on) {
@@ -234,7 +248,7 @@ bool slack_relieve(void) {
     }
     uint64_t until = os_now_ns() + RELIEF_NS;
     do {
-        struct found found = look(&search, 0, 0);
+        struct found found = look(&search, &measured, 0, 0);
         purged_before += found.bytes;
         is_on = found.more;
     } while (is_on && os_now_ns() < until);
