@@ -14,6 +14,8 @@
 /* What of a huge page may be resident for nothing at the end of a block, and that as a part of the block. */
 #define WASTE_MOST_BYTES (SUPERSLAB_BYTES / 4)
 #define WASTE_PART 32
+/* The same of a block that grows by such a part of it at most. */
+#define STEP_PART 8
 
 static _Atomic size_t asking; /* relaxed: a limit that may be passed by a few */
 
@@ -110,12 +112,20 @@ void huge_pages_given(struct slab *head, bool resident) {
     head->huge_pages = head->watched = false;
 }
 
+/* What grows by small steps will grow further: the superslab that it comes to is its next one. */
+static bool grows_by_steps(size_t had, size_t bytes) {
+    return bytes - had <= had / STEP_PART && round_up(bytes, SUPERSLAB_BYTES) - bytes <= bytes / STEP_PART;
+}
+
 void huge_pages_grown(struct slab *head, size_t had, size_t bytes) {
-    size_t first = had >> SUPERSLAB_SHIFT;
-    size_t end = bytes >> SUPERSLAB_SHIFT;
+    bool by_steps = bytes > had && grows_by_steps(had, bytes);
+    size_t first = (by_steps ? round_up(had, SUPERSLAB_BYTES) : had) >> SUPERSLAB_SHIFT;
+    size_t whole = by_steps ? round_up(bytes, SUPERSLAB_BYTES) : round_down(bytes, SUPERSLAB_BYTES);
+    size_t end = whole >> SUPERSLAB_SHIFT;
     if (first < end && first > 0 && bytes <= 2 * had && !arena_is_scarce() &&
         testimony_is_filled(arena_address(head), had, head->ahead)) {
         ask(head, first, end);
+        head->tail_dirty = head->tail_dirty || (head->huge_pages && whole > bytes);
     }
 }
 

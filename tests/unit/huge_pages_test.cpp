@@ -198,6 +198,46 @@ TEST(HugePages, DoNotSwellWhatGrowsByDoublingAndStaysSparse) {
     hak_free(block);
 }
 
+// What is appended to, a little at a time.
+void *append_up_to(std::size_t most, std::size_t step) {
+    constexpr std::size_t kMore = 128 * kKiB;
+    char *block = nullptr;
+    for (std::size_t size = kMore; size <= most; size += kMore) {
+        block = static_cast<char *>(hak_realloc(block, size));
+        touch(block + size - kMore, kMore, step);
+    }
+    return block;
+}
+
+TEST(HugePages, SaveFaultsWhereBlocksGrowBySteps) {
+    constexpr std::size_t kMost = 64 * kMiB;
+    const std::size_t before = faults_so_far();
+    void *block = append_up_to(kMost, kPage);
+    const std::size_t faults = faults_so_far() - before;
+    hak_free(block);
+    EXPECT_LE(faults, (kernel_has_huge_pages() ? 20 * kMiB : kMost) / kPage + 200);
+}
+
+TEST(HugePages, ComeToBlocksThatGrowByStepsForAnEighthOfThemAtMost) {
+    for (const std::size_t most : {5 * kMiB, 15 * kMiB, 24 * kMiB + 128 * kKiB, 41 * kMiB}) {
+        const ResidentMeter meter;
+        void *block = append_up_to(most, kPage);
+        meter.expect_growth_within(most + most / 8 + 3 * kMiB, std::to_string(most).c_str());
+        hak_free(block);
+        hak_collect();
+        meter.expect_growth_within(kMiB, "after it was freed");
+    }
+}
+
+TEST(HugePages, DoNotSwellWhatGrowsByStepsAndStaysSparse) {
+    constexpr std::size_t kMost = 64 * kMiB;
+    constexpr std::size_t kStep = 64 * kKiB;
+    const ResidentMeter meter;
+    void *block = append_up_to(kMost, kStep);
+    meter.expect_growth_within(kMost / kStep * kPage + 3 * kMiB, "with one page in sixteen touched");
+    hak_free(block);
+}
+
 // A filled block says nothing of others than those that are it, grown.
 TEST(HugePages, DoNotSwellASparseBlockBesideAFilledOne) {
     for (const std::size_t filled : {3 * kMiB, 16 * kMiB, 128 * kMiB}) {
