@@ -203,11 +203,19 @@ NOINLINE void release(void *p) {
     }
 }
 
-size_t block_usable_size(const void *p) {
+/* Bytes of the block if it surely is one of a size class, or 0. A block that was never handed out is found
+ * when it comes back: nothing is lost by then, and the slab's header is not read. */
+static inline size_t sure_bytes(const void *p, uint32_t word) {
+    const struct size_class *c = &size_classes[page_word_class(word)];
+    bool sure =
+        word != 0 && page_word_owner(word) < PAGE_OWNER_HUGE && size_class_surely_begins_at(c, (uintptr_t)p);
+    return LIKELY(sure) ? c->bytes : 0;
+}
+
+static NOINLINE size_t usable_size_otherwise(const void *p, uint32_t word) {
     if (p == NULL) {
         return 0;
     }
-    uint32_t word = page_map_get(p);
     switch (whose(p, word)) {
     case OURS_CLASS:
         heap_check_block("invalid usable size", p);
@@ -220,6 +228,12 @@ size_t block_usable_size(const void *p) {
         break;
     }
     return foreign_usable_size(p, runtime_libc_forced());
+}
+
+size_t block_usable_size(const void *p) {
+    uint32_t word = page_map_get(p);
+    size_t bytes = sure_bytes(p, word);
+    return LIKELY(bytes > 0) ? bytes : usable_size_otherwise(p, word);
 }
 
 /* A large block was given another size where it stood, or was moved. */
@@ -243,8 +257,12 @@ static void *reallocate_by_copy(void *p, size_t held, size_t size) {
     return fresh;
 }
 
-void *reallocate(void *p, size_t size) {
-    uint32_t word = page_map_get(p);
+/* Moving to a smaller class pays once half the block is unused. */
+static inline bool may_stay(size_t held, size_t size) {
+    return size <= held && (size > held / 2 || held <= 16);
+}
+
+static NOINLINE void *reallocate_otherwise(void *p, size_t size, uint32_t word) {
     enum whose owner = whose(p, word);
     if (owner == NOT_OURS) {
         return foreign_realloc(p, size, runtime_libc_forced());
@@ -259,8 +277,7 @@ void *reallocate(void *p, size_t size) {
     if (owner == OURS_CLASS) {
         heap_check_block("invalid realloc", p);
         held = size_classes[page_word_class(word)].bytes;
-        /* Moving to a smaller class pays once half the block is unused. */
-        if (size <= held && (size > held / 2 || held <= 16)) {
+        if (may_stay(held, size)) {
             return p;
         }
     } else {
@@ -272,6 +289,18 @@ void *reallocate(void *p, size_t size) {
         }
     }
     return reallocate_by_copy(p, held, size);
+}
+
+void *reallocate(void *p, size_t size) {
+    uint32_t word = page_map_get(p);
+    size_t bytes = sure_bytes(p, word);
+    if (LIKELY(bytes > 0 && may_stay(bytes, size))) {
+        return p;
+    }
+    if (LIKELY(bytes > 0 && size <= MID_MAX_BYTES)) {
+        return reallocate_by_copy(p, bytes, size);
+    }
+    return reallocate_otherwise(p, size, word);
 }
 
 size_t request_good_size(size_t size) {

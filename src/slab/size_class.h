@@ -37,6 +37,15 @@ struct size_class {
 #define RECIPROCAL_SHIFT 40
 
 extern INTERNAL struct size_class size_classes[SIZE_CLASSES];
+
+/* Whether `address`, in a run of the class, is where a block begins: false, too, where only the slab's header
+ * says where the run does. */
+static inline bool size_class_surely_begins_at(const struct size_class *c, uintptr_t address) {
+    size_t offset = address % SLAB_BYTES;
+    size_t number = (size_t)(offset * c->reciprocal >> RECIPROCAL_SHIFT);
+    return c->run_slabs == 1 && number * c->bytes == offset && number < c->blocks;
+}
+
 /* Class offset (class * CLASS_SCALE) for each size up to TINY_MAX_BYTES. */
 extern INTERNAL const uint16_t tiny_class_offsets[TINY_MAX_BYTES + 1];
 
