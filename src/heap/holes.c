@@ -4,7 +4,7 @@
 #include "heap/slack.h"
 #include "os/os.h"
 #include "os/report.h"
-#include "os/resident.h"
+#include "os/thread.h"
 
 #include <string.h>
 
@@ -76,7 +76,7 @@ static bool may_go_on(const struct pass *pass) {
 static void measure(struct pass *pass, const struct iovec *hole) {
     unsigned char resident[MEASURED_PAGES];
     size_t pages = min_size(hole->iov_len / OS_PAGE_BYTES, MEASURED_PAGES);
-    if (os_resident_pages((uintptr_t)hole->iov_base, pages, resident)) {
+    if (os_which_resident(hole->iov_base, pages, resident)) {
         pass->found.pages += pages;
         for (size_t i = 0; i < pages; i++) {
             pass->found.resident += resident[i];
@@ -98,7 +98,7 @@ static void purge_collected(struct pass *pass) {
         pass->units = 0;
         return;
     }
-    if (pass->kind == PASS_SLACK) {
+    if (pass->kind == PASS_SLACK && os_program_has_threads()) {
         measure(pass, &pass->ranges[pass->holes / 2]); /* one of up to 64: the calls are what holes cost */
     }
     arena_purge_holes(pass->ranges, pass->holes, done);

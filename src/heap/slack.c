@@ -6,6 +6,7 @@
 #include "options/options.h"
 #include "os/clock.h"
 #include "os/os.h"
+#include "os/thread.h"
 
 /* Work in one look: some 0.3 ms. */
 #define UNITS_AT_A_LOOK 3000
@@ -20,6 +21,8 @@
 /* It is taken to be this part at least, and how much it is, is looked at by the way. */
 #define RESIDENT_PART 4
 #define UNITS_OF_A_MEASUREMENT 300
+/* And as much may be free in addition at most, times RETAIN_MIN: what was seen may be of other sizes. */
+#define HOLLOW_MORE 3
 #define LOOKS_OF_A_MEASUREMENT 16
 
 /* What a thread caches may be this part of what is held while more is free than may be: of a program that
@@ -91,7 +94,10 @@ static int64_t bound_if_resident(void) {
 /* A program that writes to a page of each buffer has as much more that is free. */
 static int64_t bound(void) {
     size_t resident = max_size(seen_resident, seen / RESIDENT_PART);
-    return bound_if_resident() * (int64_t)seen / (int64_t)resident;
+    int64_t most = bound_if_resident();
+    int64_t more = most * (int64_t)seen / (int64_t)resident - most;
+    int64_t more_most = arena_is_scarce() ? 0 : (int64_t)(HOLLOW_MORE * option_number(OPTION_RETAIN_MIN));
+    return most + (more < more_most ? more : more_most);
 }
 
 static void note_seen(const struct holes_found *found) {
@@ -135,7 +141,8 @@ struct found {
 /* More is free than could be if all of that were resident. */
 static bool is_worth_measuring(void) {
     static unsigned looks;
-    return slack_resident() - low > bound_if_resident() && looks++ % LOOKS_OF_A_MEASUREMENT == 0;
+    return slack_resident() - low > bound_if_resident() && os_program_has_threads() &&
+           looks++ % LOOKS_OF_A_MEASUREMENT == 0;
 }
 
 static void begin_if_over(struct search *search, uint32_t first, uint64_t purged_before) {
@@ -207,10 +214,13 @@ void slack_look(struct heap *self) {
         count_again(found.bytes); /* where that was, there may be as much */
         lock_release(&lock);
     }
+    lock_acquire(&lock);
+    bool is_over = excess() > 0;
+    lock_release(&lock);
     if (self->lean_classes == 0 && slack_resident() > slack_allowed() &&
         cached_bytes(self) > arena_held_bytes() / CACHED_PART) {
         self->lean_classes = TINY_CLASSES;
-        self->lean_looks = LEAN_LOOKS;
+        self->lean_looks = is_over ? LEAN_LOOKS : 0;
     } else if (self->lean_looks > 0) {
         self->lean_looks--;
     }

@@ -197,6 +197,17 @@ COLD void os_split_huge_page(void *part, size_t bytes) {
     (void)KEEPING_ERRNO(int, madvise(part, bytes, MADV_COLD));
 }
 
+bool os_which_resident(const void *address, size_t pages, unsigned char *out) {
+    count_call();
+    if (KEEPING_ERRNO(int, mincore((void *)(uintptr_t)address, pages * OS_PAGE_BYTES, out)) != 0) {
+        return false;
+    }
+    for (size_t i = 0; i < pages; i++) {
+        out[i] &= 1; /* the other bits are reserved */
+    }
+    return true;
+}
+
 COLD bool os_all_resident(void *address, size_t bytes) {
     unsigned char pages[512];
     for (size_t at = 0; at < bytes; at += sizeof pages * OS_PAGE_BYTES) {

@@ -38,6 +38,9 @@ bool os_back_by_huge_page(void *address);
 void os_split_huge_page(void *part, size_t bytes);
 /* Whether there is memory behind every page. */
 bool os_all_resident(void *address, size_t bytes);
+/* One byte for each page from `address` (on a page) on: 1 if it is resident. False if the kernel does not
+ * tell. */
+bool os_which_resident(const void *address, size_t pages, unsigned char *out);
 /* Copies `count` (1..OS_PEEK_MOST) pieces of memory, of `bytes` each, one behind the other. They may be
  * unreadable, or nobody's by now: false if any is. */
 #define OS_PEEK_MOST 16

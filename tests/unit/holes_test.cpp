@@ -412,7 +412,7 @@ TEST_P(HolesOfMixedSizes, GoBack) {
         *static_cast<char *>(block) = 1;
     }
     free_in_random_order(blocks);
-    meter.expect_growth_within(3 * kMayStay / 2, "after the last free");
+    meter.expect_growth_within(2 * kMayStay, "after the last free");
 }
 
 INSTANTIATE_TEST_SUITE_P(To, HolesOfMixedSizes, testing::Values(64, 256, 1024),
