@@ -16,11 +16,22 @@
 #define WASTE_PART 32
 /* The same of a block that grows by such a part of it at most. */
 #define STEP_PART 8
+/* And blocks that have such an end at a time: 4 MiB. */
+#define NEXT_AHEAD_MOST 2
 
 static _Atomic size_t asking; /* relaxed: a limit that may be passed by a few */
 
+static _Atomic size_t next_ahead; /* relaxed: likewise */
+
 static void *superslab_of(struct slab *head, size_t superslab) {
     return (void *)(arena_address(head) + (superslab << SUPERSLAB_SHIFT));
+}
+
+static void forget_next(struct slab *head) {
+    if (head->next_ahead) {
+        head->next_ahead = false;
+        atomic_fetch_sub_explicit(&next_ahead, 1, memory_order_relaxed);
+    }
 }
 
 static void note_asking(struct slab *head) {
@@ -80,7 +91,7 @@ static void get_ahead(struct slab *head, size_t bytes, uint64_t sparse) {
 }
 
 void huge_pages_taken(struct slab *head, size_t bytes, struct huge_pages_found found) {
-    head->huge_pages = head->ahead = head->watched = false;
+    head->huge_pages = head->ahead = head->next_ahead = head->watched = false;
     if (!option_bool(OPTION_HUGE_PAGES) || bytes < SLAB_BYTES || !found.worth_asking || arena_is_scarce()) {
         return;
     }
@@ -92,6 +103,7 @@ void huge_pages_taken(struct slab *head, size_t bytes, struct huge_pages_found f
 }
 
 void huge_pages_shortened(struct slab *head, size_t first) {
+    forget_next(head);
     if (head->huge_pages) {
         ask_no_more(head, first);
     }
@@ -105,6 +117,7 @@ void huge_pages_given(struct slab *head, bool resident) {
     } else if (head->watched) {
         testimony_forget(arena_address(head));
     }
+    forget_next(head);
     if (head->huge_pages) {
         ask_no_more(head, 0);
         atomic_fetch_sub_explicit(&asking, 1, memory_order_relaxed);
@@ -112,24 +125,37 @@ void huge_pages_given(struct slab *head, bool resident) {
     head->huge_pages = head->watched = false;
 }
 
-/* What grows by small steps will grow further: the superslab that it comes to is its next one. */
-static bool grows_by_steps(size_t had, size_t bytes) {
-    return bytes - had <= had / STEP_PART && round_up(bytes, SUPERSLAB_BYTES) - bytes <= bytes / STEP_PART;
+/* What grows by small steps, and has filled what it got last, will grow further: the superslab that it comes
+ * to is its next one. */
+static bool grows_by_steps(const struct slab *head, size_t had, size_t bytes) {
+    size_t behind = round_up(bytes, SUPERSLAB_BYTES) - bytes;
+    return bytes > had && bytes - had <= had / STEP_PART && had >= SUPERSLAB_BYTES &&
+           behind <= bytes / STEP_PART && round_up(had, SUPERSLAB_BYTES) < bytes &&
+           atomic_load_explicit(&next_ahead, memory_order_relaxed) < NEXT_AHEAD_MOST &&
+           testimony_is_written_throughout(arena_address(head), had) &&
+           testimony_is_written_throughout(arena_address(head) + had - SUPERSLAB_BYTES, SUPERSLAB_BYTES);
 }
 
 void huge_pages_grown(struct slab *head, size_t had, size_t bytes) {
-    bool by_steps = bytes > had && grows_by_steps(had, bytes);
+    if (round_up(had, SUPERSLAB_BYTES) < bytes) {
+        forget_next(head);
+    }
+    bool by_steps = grows_by_steps(head, had, bytes);
     size_t first = (by_steps ? round_up(had, SUPERSLAB_BYTES) : had) >> SUPERSLAB_SHIFT;
     size_t whole = by_steps ? round_up(bytes, SUPERSLAB_BYTES) : round_down(bytes, SUPERSLAB_BYTES);
     size_t end = whole >> SUPERSLAB_SHIFT;
     if (first < end && first > 0 && bytes <= 2 * had && !arena_is_scarce() &&
         testimony_is_filled(arena_address(head), had, head->ahead)) {
         ask(head, first, end);
-        head->tail_dirty = head->tail_dirty || (head->huge_pages && whole > bytes);
+        if (by_steps && head->huge_pages && whole > bytes) {
+            head->tail_dirty = head->next_ahead = true;
+            atomic_fetch_add_explicit(&next_ahead, 1, memory_order_relaxed);
+        }
     }
 }
 
 void huge_pages_moved(struct slab *from, struct slab *to) {
+    forget_next(from);
     if (from->huge_pages) {
         note_asking(to);
     }

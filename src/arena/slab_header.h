@@ -51,6 +51,7 @@ struct slab {
     /* Of a large or huge block; see huge_pages.h */
     bool huge_pages : 1;      /* asks the kernel for huge pages */
     bool ahead : 1;           /* got pages before it was written to */
+    bool next_ahead : 1;      /* its last superslab came ahead, because it grows by steps */
     bool watched : 1;         /* tells, when it is freed, whether the program filled it */
     bool sampled : 1;         /* a large or huge block that the profile knows; its owner writes */
     _Atomic uint8_t returned; /* enum slab_returned; relaxed: a hint */

@@ -63,7 +63,7 @@ static bool is_page_zero(uintptr_t page) {
 }
 
 /* A page that was only read, or that came with a huge one, is resident and was never written to. */
-static bool is_written(uintptr_t start, size_t bytes) {
+static bool is_written(uintptr_t start, size_t bytes, unsigned unused_most) {
     uint64_t words[PAGES_LOOKED_AT][PIECE_BYTES / sizeof(uint64_t)];
     uintptr_t pages[PAGES_LOOKED_AT];
     size_t part = bytes / OS_PAGE_BYTES / PAGES_LOOKED_AT; /* a slab has as many pages at least */
@@ -75,14 +75,18 @@ static bool is_written(uintptr_t start, size_t bytes) {
         return false;
     }
     unsigned unused = 0;
-    for (size_t i = 0; i < PAGES_LOOKED_AT && unused <= PAGES_UNUSED_MOST; i++) {
+    for (size_t i = 0; i < PAGES_LOOKED_AT && unused <= unused_most; i++) {
         unused += is_zero(words[i], PIECE_BYTES / sizeof(uint64_t)) && is_page_zero(pages[i]);
     }
-    return unused <= PAGES_UNUSED_MOST;
+    return unused <= unused_most;
 }
 
 bool testimony_is_filled(uintptr_t start, size_t bytes, bool ahead) {
-    return (ahead || is_resident(start, bytes)) && is_written(start, bytes);
+    return (ahead || is_resident(start, bytes)) && is_written(start, bytes, PAGES_UNUSED_MOST);
+}
+
+bool testimony_is_written_throughout(uintptr_t start, size_t bytes) {
+    return is_written(start, bytes, 0);
 }
 
 static void trust_more(struct kind *kind) {

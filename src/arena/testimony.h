@@ -27,6 +27,8 @@ void testimony_of_freed(uintptr_t start, size_t bytes, bool ahead);
 void testimony_forget(uintptr_t start);
 /* Whether a block is filled; `ahead` says that it got pages ahead of use. */
 bool testimony_is_filled(uintptr_t start, size_t bytes, bool ahead);
+/* Whether none of the samples of it, a slab at least, says that it is not written to. */
+bool testimony_is_written_throughout(uintptr_t start, size_t bytes);
 
 /* Around fork. */
 void testimony_lock_for_fork(void);

@@ -2,6 +2,7 @@
 
 #include "arena/arena.h"
 #include "heap/slack.h"
+#include "options/options.h"
 #include "os/os.h"
 #include "os/report.h"
 #include "os/thread.h"
@@ -72,6 +73,12 @@ static bool may_go_on(const struct pass *pass) {
     return pass->units > 0 && pass->refusals < REFUSALS_MOST;
 }
 
+/* In programs of one thread a purge waits for nobody. A sandbox may end whoever asks: with that option nobody
+ * does. */
+bool holes_may_ask(void) {
+    return os_program_has_threads() && option_bool(OPTION_HUGE_PAGES);
+}
+
 /* Of the first pages of a hole. */
 static void measure(struct pass *pass, const struct iovec *hole) {
     unsigned char resident[MEASURED_PAGES];
@@ -98,7 +105,7 @@ static void purge_collected(struct pass *pass) {
         pass->units = 0;
         return;
     }
-    if (pass->kind == PASS_SLACK && os_program_has_threads()) {
+    if (pass->kind == PASS_SLACK && holes_may_ask()) {
         measure(pass, &pass->ranges[pass->holes / 2]); /* one of up to 64: the calls are what holes cost */
     }
     arena_purge_holes(pass->ranges, pass->holes, done);

@@ -30,6 +30,8 @@ static inline bool holes_round_is_over(const struct search *search) {
     return search->heaps == 0 && search->classes == 0 && search->slabs == 0;
 }
 struct holes_found holes_purge_some(struct search *search, unsigned units, size_t wanted);
+/* Whether the kernel may be asked what is resident. */
+bool holes_may_ask(void);
 /* Purges nothing: looks at some holes of the next slab that has any. */
 struct holes_found holes_measure_some(struct search *search, unsigned units);
 /* In a forked child: whoever was at it is the parent's. */

@@ -6,7 +6,6 @@
 #include "options/options.h"
 #include "os/clock.h"
 #include "os/os.h"
-#include "os/thread.h"
 
 /* Work in one look: some 0.3 ms. */
 #define UNITS_AT_A_LOOK 3000
@@ -17,7 +16,7 @@
 #define MISTAKEN_PART 2
 #define PATIENCE_MOST 8u
 /* How much of free blocks' memory is resident is seen from so many pages of late. */
-#define SEEN_PAGES 256
+#define SEEN_PAGES ((size_t)256)
 /* It is taken to be this part at least, and how much it is, is looked at by the way. */
 #define RESIDENT_PART 4
 #define UNITS_OF_A_MEASUREMENT 300
@@ -141,7 +140,7 @@ struct found {
 /* More is free than could be if all of that were resident. */
 static bool is_worth_measuring(void) {
     static unsigned looks;
-    return slack_resident() - low > bound_if_resident() && os_program_has_threads() &&
+    return slack_resident() - low > bound_if_resident() && holes_may_ask() &&
            looks++ % LOOKS_OF_A_MEASUREMENT == 0;
 }
 

@@ -229,6 +229,20 @@ TEST(HugePages, ComeToBlocksThatGrowByStepsForAnEighthOfThemAtMost) {
     }
 }
 
+// Of blocks that stop just behind a superslab, two have all of the next one.
+TEST(HugePages, ComeAheadToTwoBlocksThatGrowByStepsAtATime) {
+    constexpr std::size_t kStop = 18 * kMiB + 128 * kKiB;
+    const ResidentMeter meter;
+    PointerArray blocks(8);
+    for (void *&block : blocks) {
+        block = append_up_to(kStop, kPage);
+    }
+    meter.expect_growth_within(blocks.size() * kStop + 7 * kMiB, "by all");
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+}
+
 TEST(HugePages, DoNotSwellWhatGrowsByStepsAndStaysSparse) {
     constexpr std::size_t kMost = 64 * kMiB;
     constexpr std::size_t kStep = 64 * kKiB;
