@@ -4,6 +4,7 @@
 #include "base/bits.h"
 #include "base/text.h"
 #include "os/fault.h"
+#include "os/sanitized.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -100,9 +101,13 @@ void os_release(void *address, size_t bytes) {
     KEEPING_ERRNO(int, munmap(address, bytes));
 }
 
+/* ThreadSanitizer replaces an address that it does not like by NULL and leaves the flag, by which root then
+ * gets page 0; without it, the address is a hint. */
+#define AT_THIS_PLACE (SANITIZED ? 0 : MAP_FIXED_NOREPLACE)
+
 /* Without memory behind it, at this place or not at all. */
 static char *reserve_at(char *place, size_t bytes) {
-    char *given = map(place, bytes, PROT_NONE, MAP_FIXED_NOREPLACE);
+    char *given = map(place, bytes, PROT_NONE, AT_THIS_PLACE);
     if (given == NULL || given == place) {
         return given;
     }
