@@ -217,12 +217,11 @@ COLD bool os_all_resident(void *address, size_t bytes) {
     unsigned char pages[512];
     for (size_t at = 0; at < bytes; at += sizeof pages * OS_PAGE_BYTES) {
         size_t length = min_size(bytes - at, sizeof pages * OS_PAGE_BYTES);
-        count_call();
-        if (KEEPING_ERRNO(int, mincore((char *)address + at, length, pages)) != 0) {
+        if (!os_which_resident((char *)address + at, length / OS_PAGE_BYTES, pages)) {
             return false;
         }
         for (size_t i = 0; i < length / OS_PAGE_BYTES; i++) {
-            if ((pages[i] & 1) == 0) {
+            if (pages[i] == 0) {
                 return false;
             }
         }
