@@ -38,19 +38,23 @@
 /* Slabs that have got free blocks, 4 MiB at least: whether they are used again is looked at. */
 #define OPENED_WORTH_A_LOOK 64
 
-/* Magazines looked at in one event, and the bytes of blocks that one must hold to be worth it. */
+/* Magazines looked at in one event, and whenever a class takes one more slab, which others may have free; and
+ * the bytes of blocks that one must hold to be worth it. */
 #define TRIMMED_AT_ONCE 4
+#define TRIMMED_FOR_A_SLAB 32
 #define TRIMMED_BYTES ((size_t)8 << 10)
+/* Nor since. */
+#define SEEN_NEVER UINT16_MAX
 
 static bool has_stock(const struct heap *heap, unsigned size_class) {
     return size_class < TINY_CLASSES && stock_count(heap, size_class) > 0;
 }
 
-/* A magazine that holds as many blocks as when it was last looked at has probably not been used since, while
- * others were refilled and flushed some five hundred times: what it holds goes to its slabs, and these
- * perhaps to other classes. */
-static void trim_some(struct heap *heap) {
-    for (unsigned i = 0; i < TRIMMED_AT_ONCE; i++) {
+/* A magazine that was neither refilled nor flushed since it was last looked at, and holds as many blocks, has
+ * probably not been used, while others were refilled and flushed some five hundred times, or got a few
+ * slabs: what it holds goes to its slabs, and these perhaps to other classes. */
+static void trim_some(struct heap *heap, unsigned magazines) {
+    for (unsigned i = 0; i < magazines; i++) {
         heap->trimmed = (heap->trimmed + 1) % SIZE_CLASSES;
         struct magazine *m = &heap->magazines[heap->trimmed];
         size_t held = magazine_count(m);
@@ -93,7 +97,7 @@ static void make_some_lean(struct heap *heap) {
 static void event_at_intervals(struct heap *heap, const _Atomic uint64_t *counter) {
     if (atomic_load_explicit(counter, memory_order_relaxed) % EVENT_INTERVAL == 0) { /* its own */
         heap_event(HEAP_EVENT_IN_PROGRAM);
-        trim_some(heap);
+        trim_some(heap, TRIMMED_AT_ONCE);
     }
 }
 
@@ -233,6 +237,7 @@ static size_t refill_blocks(struct magazine *m, size_t block_bytes) {
 
 static void *refill(struct heap *heap, unsigned size_class, bool may_borrow) {
     struct magazine *m = &heap->magazines[size_class];
+    m->seen = SEEN_NEVER;
     grow_if_busy(heap, m, size_class);
     void *single[1];
     void **out = m->base;
@@ -275,10 +280,15 @@ NOINLINE void *heap_refill(struct heap *heap, unsigned size_class, bool may_borr
         return borrowed;
     }
     heap_enter(heap);
-    uint64_t before = atomic_load_explicit(&heap->counters.refills, memory_order_relaxed); /* its own */
+    const struct counters *c = &heap->counters;
+    uint64_t refills = atomic_load_explicit(&c->refills, memory_order_relaxed);     /* its own */
+    uint64_t slabs = atomic_load_explicit(&c->slabs_created, memory_order_relaxed); /* its own */
     void *block = refill(heap, size_class, may_borrow);
-    if (atomic_load_explicit(&heap->counters.refills, memory_order_relaxed) != before) {
-        event_at_intervals(heap, &heap->counters.refills);
+    if (atomic_load_explicit(&c->slabs_created, memory_order_relaxed) != slabs) {
+        trim_some(heap, TRIMMED_FOR_A_SLAB);
+    }
+    if (atomic_load_explicit(&c->refills, memory_order_relaxed) != refills) {
+        event_at_intervals(heap, &c->refills);
     }
     heap_leave(heap);
     return block;
@@ -287,6 +297,7 @@ NOINLINE void *heap_refill(struct heap *heap, unsigned size_class, bool may_borr
 static void make_room(struct heap *heap, unsigned size_class) {
     struct magazine *m = &heap->magazines[size_class];
     m->overflowed = true;
+    m->seen = SEEN_NEVER;
     if (grow_if_busy(heap, m, size_class) && m->top != m->end) {
         return;
     }

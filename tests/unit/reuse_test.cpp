@@ -11,12 +11,16 @@
 #include "hakmem.h"
 #include "support/random.h"
 #include "support/resident.h"
+#include "support/scale.h"
 
 namespace {
 
 using hakmem_test::kKiB;
 using hakmem_test::kMiB;
+using hakmem_test::PointerArray;
 using hakmem_test::Random;
+using hakmem_test::ResidentMeter;
+using hakmem_test::touch;
 
 class Reuse : public testing::TestWithParam<std::size_t> {};
 
@@ -77,6 +81,31 @@ TEST(Reuse, OfAThreadsSlabsCountsOnlyWhatTheThreadUsed) {
     }
     EXPECT_LE(after.retained_bytes, before.retained_bytes + most + classes * 64 * kKiB);
     EXPECT_LT(after.retained_bytes, before.retained_bytes + 6 * kMiB);
+}
+
+// A program that goes from one size to the next, and drops all of each: what magazines keep of sizes that are
+// not used any more would hold a slab of each.
+TEST(Reuse, OfSlabsByOtherSizesLeavesLittleInMagazines) {
+    constexpr std::size_t kOfEach = kMiB;
+    PointerArray blocks(kOfEach / 1000);
+    hak_collect();
+    const ResidentMeter meter;
+    std::ptrdiff_t most = 0;
+    for (int round = 0; round < 2; round++) {
+        for (std::size_t size = 1100; size < 60'000; size += size / 8 + 64) {
+            const std::size_t count = kOfEach / size;
+            for (std::size_t i = 0; i < count; i++) {
+                blocks[i] = hak_malloc(size);
+                ASSERT_NE(blocks[i], nullptr);
+                touch(blocks[i], size, 4 * kKiB);
+            }
+            for (std::size_t i = count; i-- > 0;) {
+                hak_free(blocks[i]);
+            }
+            most = std::max(most, meter.growth());
+        }
+    }
+    EXPECT_LT(HAKMEM_TEST_SANITIZED ? 0 : most, static_cast<std::ptrdiff_t>(kOfEach + 5 * kMiB));
 }
 
 } // namespace
