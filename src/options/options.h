@@ -18,6 +18,7 @@ enum option {
     OPTION_LIVE,              /* bool: publish them in shared memory; at start only */
     OPTION_WRAP_DIAG,         /* bool: log fall-backs */
     OPTION_FORCE_LIBC_ALLOC,  /* bool, at start only */
+    OPTION_DEEPBIND,          /* bool: libraries may be bound to libc's allocator */
     OPTION_PROFILE,           /* choice: the defaults of those below; at start only */
     OPTION_RETAIN_MIN,        /* bytes of free memory that may stay resident in any case */
     OPTION_RETAIN_PERCENT,    /* of the memory in use, likewise */

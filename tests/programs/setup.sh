@@ -15,6 +15,7 @@ clang++         clang
 node            nodejs
 git             git
 perl            perl
+php             php-cli
 java            default-jdk-headless
 javac           default-jdk-headless
 pg_config       postgresql-common

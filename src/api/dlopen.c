@@ -1,0 +1,30 @@
+#define _GNU_SOURCE
+
+#include "base/bits.h"
+#include "hakmem.h"
+#include "options/options.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+
+#if defined(HAKMEM_STANDARD_NAMES) && !defined(HAKMEM_STATIC)
+
+typedef void *opener(const char *, int);
+
+/* A library that is loaded with RTLD_DEEPBIND looks for malloc in libc, of which it is linked, before it
+ * looks in what is preloaded: blocks that cross its border then go back to the wrong allocator, and libc's
+ * ends the program (PHP loads its extensions so). Without the flag there is one allocator in the process.
+ * libc tells whose RUNPATH to search by the return address: the call must be the last thing done here, and no
+ * frame. */
+COLD HAK_EXPORT void *dlopen(const char *file, int mode) {
+    static opener *_Atomic next; /* relaxed: whoever looks it up finds the same, and code does not change */
+    opener *open = atomic_load_explicit(&next, memory_order_relaxed);
+    if (open == NULL) {
+        open = (opener *)dlsym(RTLD_NEXT, "dlopen");
+        atomic_store_explicit(&next, open, memory_order_relaxed);
+    }
+    bool keeps = option_bool(OPTION_DEEPBIND) || option_bool(OPTION_FORCE_LIBC_ALLOC);
+    return open(file, keeps ? mode : mode & ~RTLD_DEEPBIND);
+}
+
+#endif
