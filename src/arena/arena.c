@@ -19,6 +19,8 @@ struct arena arena;
 
 /* Superslabs looked at before the search takes the first that is sure to fit. */
 #define CANDIDATES_MAX 64
+/* And so many for each of these where too few slabs are resident. */
+#define GLANCES 16
 
 void arena_init(void) {
     lock_count_apart(&arena.lock);
@@ -128,16 +130,21 @@ static struct merit best_start(const struct superslab *state, unsigned slabs, un
 static bool search_dirty(const struct wanted *wanted, bool whole, struct place *out) {
     unsigned slabs = wanted->slabs;
     struct merit best = {0, SLABS_PER_SUPERSLAB + 1};
-    int candidates = CANDIDATES_MAX;
-    for (struct region *r = arena.oldest; r != NULL && candidates != 0; r = r->next) {
+    int candidates = CANDIDATES_MAX * GLANCES;
+    for (struct region *r = arena.oldest; r != NULL && candidates > 0; r = r->next) {
         if (r->only_huge) {
             continue;
         }
         const uint64_t *ahead = wanted->with_ahead ? r->ahead : r->dirty;
-        for (long s = next_in(r, r->dirty, ahead, 0); s >= 0 && candidates != 0;
-             s = next_in(r, r->dirty, ahead, (size_t)s + 1), candidates--) {
+        for (long s = next_in(r, r->dirty, ahead, 0); s >= 0 && candidates > 0;
+             s = next_in(r, r->dirty, ahead, (size_t)s + 1)) {
             struct superslab state = usable(&r->states[s], wanted);
             unsigned first = 0;
+            if (whole && bit_count(state.dirty) < slabs) {
+                candidates--;
+                continue;
+            }
+            candidates -= GLANCES;
             if (whole && fitting(state.dirty, slabs, wanted->alignment_slabs) == 0) {
                 continue;
             }

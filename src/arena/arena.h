@@ -25,6 +25,8 @@ enum arena_use {
     ARENA_USE_UNKNOWN,
     ARENA_FILLS_SLABS, /* it fills one slab of small blocks after the other */
     ARENA_FILLS_RUN,   /* it fills large blocks of this size */
+    ARENA_FILLS_PART, /* likewise, but for a tail: takes what is resident ahead of use, and gets no more of it
+                       */
 };
 
 /* A run of `slabs` (1..32) within one superslab, on a multiple of `alignment_slabs` (a power of two up

@@ -2,6 +2,7 @@
 
 #include "arena/arena.h"
 #include "arena/huge_pages.h"
+#include "arena/tails.h"
 #include "arena/testimony.h"
 #include "base/text.h"
 #include "heap/event.h"
@@ -50,7 +51,9 @@ static void *allocate_run(struct heap *heap, size_t size, size_t alignment, bool
     } else {
         unsigned slabs = (unsigned)(round_up(span, SLAB_BYTES) >> SLAB_SHIFT);
         unsigned alignment_slabs = (unsigned)max_size(alignment >> SLAB_SHIFT, 1);
-        enum arena_use use = testimony_expects_filled(span) ? ARENA_FILLS_RUN : ARENA_USE_UNKNOWN;
+        enum arena_use use = !testimony_expects_filled(span) ? ARENA_USE_UNKNOWN
+                             : tails_allow(span)             ? ARENA_FILLS_RUN
+                                                             : ARENA_FILLS_PART;
         slab = arena_take(slabs, alignment_slabs, SLAB_LARGE, use, &taken);
         *zero = taken.zero;
     }
@@ -60,6 +63,10 @@ static void *allocate_run(struct heap *heap, size_t size, size_t alignment, bool
     uintptr_t address = arena_address(slab);
     set_span(slab, span);
     if (!huge) {
+        slab->tail_dirty = false;
+        if (!*zero || taken.resident) {
+            tails_add(slab, span);
+        }
         huge_pages_taken(slab, span,
                          (struct huge_pages_found){
                              .clean = *zero, .worth_asking = *zero, .filled = taken.resident, .sparse = 0});
@@ -109,6 +116,7 @@ void large_free(struct heap *heap, void *p) {
         arena_give_huge(slab, true);
     } else {
         huge_pages_given(slab, true);
+        tails_remove(slab, span_of(slab));
         arena_give(slab, span_of(slab), false);
     }
     if (report) {
@@ -182,11 +190,17 @@ static void *resize(struct heap *heap, void *p, size_t size) {
             return NULL;
         }
         unsigned slabs = (unsigned)(round_up(span, SLAB_BYTES) >> SLAB_SHIFT);
-        if (slabs != slab->run_slabs && !arena_resize(slab, slabs)) {
-            return NULL;
+        size_t had = span_of(slab);
+        bool tail_dirty = slab->tail_dirty || span < had;
+        tails_remove(slab, had);
+        bool done = slabs == slab->run_slabs || arena_resize(slab, slabs);
+        if (done) {
+            set_span(slab, span);
         }
-        set_span(slab, span);
-        return p;
+        if (tail_dirty) {
+            tails_add(slab, span_of(slab));
+        }
+        return done ? p : NULL;
     }
     if (span <= LARGE_MAX_BYTES) {
         return NULL; /* a block of the large lane again */

@@ -1,0 +1,62 @@
+#include "arena/tails.h"
+
+#include "arena/arena.h"
+#include "arena/dense.h"
+#include "arena/internal.h"
+#include "os/os.h"
+
+#include <stdatomic.h>
+
+/* They may hold so many times what may stay resident of free memory: where blocks of one slab to three come
+ * in all sizes, a quarter of what they take is in tails, and they would lose pages and touch them again all
+ * the time. */
+#define MOST_TIMES 2
+/* And this part of it, where new blocks are to be resident throughout. */
+#define AHEAD_PART 2
+/* Smaller ones are not worth a system call, nor is what is a small part of its block. */
+#define WORTH_BYTES (4 * OS_PAGE_BYTES)
+#define WORTH_PART 8
+
+/* In all tails that may be resident. relaxed: a sum that orders nothing */
+static struct { _Alignas(2 * CACHE_LINE_BYTES) _Atomic int64_t bytes; } tails;
+
+static int64_t with(size_t tail) {
+    return atomic_load_explicit(&tails.bytes, memory_order_relaxed) + (int64_t)tail;
+}
+
+bool tails_allow(size_t span) {
+    return with(round_up(span, SLAB_BYTES) - span) <= (int64_t)arena_share_bytes() / AHEAD_PART;
+}
+
+static bool is_worth_purging(size_t span, size_t tail) {
+    return tail >= WORTH_BYTES && tail >= span / WORTH_PART &&
+           with(tail) > MOST_TIMES * (int64_t)arena_share_bytes();
+}
+
+static bool purge(uintptr_t start, size_t bytes) {
+    lock_acquire(&arena.lock);
+    bool huge = dense_is_huge(start);
+    lock_release(&arena.lock);
+    bool done = false;
+    if (!huge) {
+        struct iovec tail = {(void *)start, bytes};
+        arena_purge_holes(&tail, 1, &done);
+    }
+    return done;
+}
+
+void tails_add(struct slab *head, size_t span) {
+    size_t tail = head->run_slabs * SLAB_BYTES - span;
+    if (tail > 0 && !(is_worth_purging(span, tail) && purge(arena_address(head) + span, tail))) {
+        head->tail_dirty = true;
+        atomic_fetch_add_explicit(&tails.bytes, (int64_t)tail, memory_order_relaxed);
+    }
+}
+
+void tails_remove(struct slab *head, size_t span) {
+    if (head->tail_dirty) {
+        head->tail_dirty = false;
+        size_t tail = head->run_slabs * SLAB_BYTES - span;
+        atomic_fetch_sub_explicit(&tails.bytes, (int64_t)tail, memory_order_relaxed);
+    }
+}

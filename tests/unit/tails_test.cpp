@@ -1,0 +1,148 @@
+// Behind a large block its last slab serves nobody else: what of that is resident is bounded.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "hakmem.h"
+#include "support/random.h"
+#include "support/resident.h"
+#include "support/scale.h"
+
+namespace {
+
+using hakmem_test::kKiB;
+using hakmem_test::kMiB;
+using hakmem_test::PointerArray;
+using hakmem_test::Random;
+using hakmem_test::ResidentMeter;
+
+class Tails : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(Tails, GrowthTakesLittleMoreThanTheBlocks) {
+    constexpr std::size_t kHeap = 160 * kMiB;
+    hak_collect();
+    const ResidentMeter meter;
+    PointerArray blocks(kHeap / GetParam());
+    for (void *&block : blocks) {
+        block = hak_malloc(GetParam());
+        ASSERT_NE(block, nullptr);
+        std::memset(block, 1, GetParam());
+    }
+    meter.expect_growth_within(kHeap + kHeap / 5 + 2 * kMiB, "by blocks that are all filled");
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+    hak_collect();
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, Tails, testing::Values(66'000, 70'000, 100'000, 140'000, 200'000, 270'000),
+                         testing::PrintToStringParamName());
+
+// Each block of `blocks`, of a size between these, holds what tells it from all others throughout.
+class Churn {
+  public:
+    Churn(std::size_t blocks, std::size_t least, std::size_t most, std::uint64_t seed)
+        : random_(seed), sizes_(blocks), blocks_(blocks), least_(least), most_(most) {
+    }
+    ~Churn() {
+        for (std::size_t i = 0; i < blocks_.size(); i++) {
+            check(i);
+            hak_free(blocks_[i]);
+        }
+    }
+    Churn(const Churn &) = delete;
+    Churn &operator=(const Churn &) = delete;
+
+    void run(std::size_t times, bool resizes) {
+        for (std::size_t n = 0; n < times; n++) {
+            const std::size_t i = random_.below(blocks_.size());
+            const std::size_t size = least_ + random_.below(most_ - least_ + 1);
+            check(i);
+            if (resizes && random_.below(2) == 0) {
+                blocks_[i] = hak_realloc(blocks_[i], size);
+            } else {
+                hak_free(blocks_[i]);
+                blocks_[i] = hak_malloc(size);
+            }
+            ASSERT_NE(blocks_[i], nullptr);
+            live_ += size - sizes_[i];
+            sizes_[i] = size;
+            std::memset(blocks_[i], mark(i), size);
+        }
+    }
+
+    std::size_t live() const {
+        return live_;
+    }
+
+  private:
+    static unsigned char mark(std::size_t i) {
+        return static_cast<unsigned char>(i % 255 + 1);
+    }
+
+    void check(std::size_t i) {
+        const auto *bytes = static_cast<unsigned char *>(blocks_[i]);
+        for (std::size_t at = 0; at < sizes_[i]; at += 1021) {
+            ASSERT_EQ(bytes[at], mark(i)) << "block " << i << " of " << sizes_[i] << " bytes at " << at;
+        }
+        if (sizes_[i] > 0) {
+            ASSERT_EQ(bytes[sizes_[i] - 1], mark(i))
+                << "end of block " << i << " of " << sizes_[i] << " bytes";
+        }
+    }
+
+    Random random_;
+    std::vector<std::size_t> sizes_;
+    std::vector<void *> blocks_;
+    std::size_t least_, most_, live_ = 0;
+};
+
+TEST(Tails, OfBlocksThatComeAndGoAreBounded) {
+    const std::size_t kSizes[][2] = {{66'000, 70'000}, {70'000, 70'000}, {131'080, 140'000}};
+    for (const auto &sizes : kSizes) {
+        hak_collect();
+        const ResidentMeter meter;
+        Churn churn(400, sizes[0], sizes[1], 1);
+        churn.run(8000, false);
+        const std::string when = "by blocks of " + std::to_string(sizes[0]) + " bytes and more";
+        meter.expect_growth_within(churn.live() + churn.live() / 4 + 3 * kMiB, when.c_str());
+    }
+}
+
+TEST(Tails, ContentsStayWhateverIsGivenBackBehindThem) {
+    std::vector<std::thread> threads;
+    for (std::uint64_t seed = 1; seed <= 3; seed++) {
+        threads.emplace_back([seed] {
+            Churn churn(100, 40'000, 220'000, seed);
+            churn.run(3000, true);
+        });
+    }
+    for (std::thread &thread : threads) {
+        thread.join();
+    }
+}
+
+TEST(Tails, WhatABlockGrowsIntoCanBeUsed) {
+    Churn others(200, 66'000, 70'000, 3);
+    others.run(2000, false);
+    for (std::size_t size = 66'000; size < 128 * kKiB; size += 5000) {
+        auto *block = static_cast<unsigned char *>(hak_malloc(66'000));
+        ASSERT_NE(block, nullptr);
+        std::memset(block, 7, 66'000);
+        block = static_cast<unsigned char *>(hak_realloc(block, size));
+        ASSERT_NE(block, nullptr);
+        std::memset(block + 66'000, 8, size - 66'000);
+        EXPECT_TRUE(std::all_of(block, block + 66'000, [](unsigned char c) { return c == 7; })) << size;
+        auto *zero = static_cast<unsigned char *>(hak_calloc(1, size));
+        EXPECT_TRUE(std::all_of(zero, zero + size, [](unsigned char c) { return c == 0; })) << size;
+        hak_free(zero);
+        hak_free(block);
+    }
+}
+
+} // namespace
