@@ -15,7 +15,13 @@ typedef void *opener(const char *, int);
  * looks in what is preloaded: blocks that cross its border then go back to the wrong allocator, and libc's
  * ends the program (PHP loads its extensions so). Without the flag there is one allocator in the process.
  * libc tells whose RUNPATH to search by the return address: the call must be the last thing done here, and no
- * frame. */
+ * frame, in a build without optimisation, too. */
+#ifdef __clang__
+#define LAST_CALL __attribute__((musttail))
+#else
+#define LAST_CALL
+__attribute__((optimize("O2")))
+#endif
 COLD HAK_EXPORT void *dlopen(const char *file, int mode) {
     static opener *_Atomic next; /* relaxed: whoever looks it up finds the same, and code does not change */
     opener *open = atomic_load_explicit(&next, memory_order_relaxed);
@@ -24,7 +30,7 @@ COLD HAK_EXPORT void *dlopen(const char *file, int mode) {
         atomic_store_explicit(&next, open, memory_order_relaxed);
     }
     bool keeps = option_bool(OPTION_DEEPBIND) || option_bool(OPTION_FORCE_LIBC_ALLOC);
-    return open(file, keeps ? mode : mode & ~RTLD_DEEPBIND);
+    LAST_CALL return open(file, keeps ? mode : mode & ~RTLD_DEEPBIND);
 }
 
 #endif

@@ -111,6 +111,7 @@ struct heap {
     struct search search, measured; /* for holes, by the owner: to be purged, and only looked at */
     uint32_t asked_last;            /* heap, for a slab */
     uint32_t trimmed;               /* the class whose magazine was looked at last */
+    uint64_t trim_ticks;            /* os_ticks when that was because of a slab */
     bool stocks_refused;            /* they may not grow: see stock.c */
     bool stocks_left;               /* nor have they gone back yet */
     uint64_t refills_refused;       /* at the last look at that */

@@ -3,6 +3,7 @@
 #include "heap/event.h"
 #include "heap/heap.h"
 #include "heap/stock.h"
+#include "os/clock.h"
 #include "os/report.h"
 
 #include <string.h>
@@ -38,10 +39,11 @@
 /* Slabs that have got free blocks, 4 MiB at least: whether they are used again is looked at. */
 #define OPENED_WORTH_A_LOOK 64
 
-/* Magazines looked at in one event, and whenever a class takes one more slab, which others may have free; and
- * the bytes of blocks that one must hold to be worth it. */
+/* Magazines looked at in one event, and when a class takes one more slab, which others may have free, every
+ * 0.1 ms or so; and the bytes of blocks that one must hold to be worth it. */
 #define TRIMMED_AT_ONCE 4
-#define TRIMMED_FOR_A_SLAB 32
+#define TRIMMED_FOR_A_SLAB 64
+#define TRIM_TICKS (OS_TICKS_SHORT / 4)
 #define TRIMMED_BYTES ((size_t)8 << 10)
 /* Nor since. */
 #define SEEN_NEVER UINT16_MAX
@@ -51,7 +53,7 @@ static bool has_stock(const struct heap *heap, unsigned size_class) {
 }
 
 /* A magazine that was neither refilled nor flushed since it was last looked at, and holds as many blocks, has
- * probably not been used, while others were refilled and flushed some five hundred times, or got a few
+ * probably not been used, while others were refilled and flushed some five hundred times, or got
  * slabs: what it holds goes to its slabs, and these perhaps to other classes. */
 static void trim_some(struct heap *heap, unsigned magazines) {
     for (unsigned i = 0; i < magazines; i++) {
@@ -67,6 +69,17 @@ static void trim_some(struct heap *heap, unsigned magazines) {
         if (has_stock(heap, heap->trimmed)) {
             stock_trim(heap, heap->trimmed);
         }
+    }
+}
+
+/* A class has got one more slab. What others hold idle might have done instead; but a program that takes and
+ * gives back blocks of many classes in turn, and holds none, looks idle in each, and would lose and get slabs
+ * for ever: so that is looked at once in a while only. */
+static void trim_for_a_slab(struct heap *heap) {
+    uint64_t now = os_ticks();
+    if (OS_TICKS_SHORT > 0 && now - heap->trim_ticks >= TRIM_TICKS) {
+        heap->trim_ticks = now;
+        trim_some(heap, TRIMMED_FOR_A_SLAB);
     }
 }
 
@@ -285,7 +298,7 @@ NOINLINE void *heap_refill(struct heap *heap, unsigned size_class, bool may_borr
     uint64_t slabs = atomic_load_explicit(&c->slabs_created, memory_order_relaxed); /* its own */
     void *block = refill(heap, size_class, may_borrow);
     if (atomic_load_explicit(&c->slabs_created, memory_order_relaxed) != slabs) {
-        trim_some(heap, TRIMMED_FOR_A_SLAB);
+        trim_for_a_slab(heap);
     }
     if (atomic_load_explicit(&c->refills, memory_order_relaxed) != refills) {
         event_at_intervals(heap, &c->refills);

@@ -9,7 +9,7 @@ struct size_class_use size_class_uses[EXACT_CLASSES];
 #define RUN_BLOCKS_MIN 4
 /* The tail of a run may be this part of it in address space, and what of it shares a page with the last
  * block, and so is resident, this part. */
-#define RUN_TAIL_PART 8
+#define RUN_TAIL_PART 16
 #define RUN_WASTE_PART 128
 
 /* A spaced class is looked at each time it has got so many slabs, at most so often. */

@@ -74,7 +74,7 @@ TEST(SizeClass, TailOfASlabTakesLittleAddressSpaceAndHardlyAnyMemory) {
         ASSERT_GT(slab, 0u) << "class " << i;
         EXPECT_EQ(slab % kSlabBytes, 0u) << "class " << i;
         const std::size_t tail = slab % block;
-        EXPECT_LE(tail * 8, slab) << "class " << i << " of " << block << " bytes in " << slab;
+        EXPECT_LE(tail * 16, slab) << "class " << i << " of " << block << " bytes in " << slab;
         if (i < hak_tiny_class_count()) {
             EXPECT_EQ(slab, kSlabBytes) << "class " << i;
         } else {
