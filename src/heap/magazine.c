@@ -223,6 +223,7 @@ static void *borrow_of_slabs(struct heap *heap, unsigned size_class, unsigned le
             size_t n = bin_take_used(heap, c, m->base, min_size(capacity_of(m), LENT_BLOCKS));
             if (n > 0) {
                 count_refill(heap, n);
+                m->seen = SEEN_NEVER;
                 m->top = m->base + (n - 1);
                 return *m->top;
             }

@@ -271,7 +271,7 @@ void stock_trim(struct heap *heap, unsigned size_class) {
     return_unused(heap, heap, size_class, SIZE_MAX);
 }
 
-void stocks_look_after(size_t most) {
+COLD void stocks_look_after(size_t most) {
     for (uint32_t id = HEAP_FIRST_ID; id < heap_id_limit(); id++) {
         struct heap *heap = heap_by_id(id);
         for (unsigned c = 0; c < TINY_CLASSES; c++) {
