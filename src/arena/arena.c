@@ -20,7 +20,7 @@ struct arena arena;
 /* Superslabs looked at before the search takes the first that is sure to fit. */
 #define CANDIDATES_MAX 64
 /* And so many for each of these where too few slabs are resident. */
-#define GLANCES 16
+#define GLANCES 2
 
 void arena_init(void) {
     lock_count_apart(&arena.lock);

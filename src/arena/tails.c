@@ -14,7 +14,7 @@
 /* And this part of it, where new blocks are to be resident throughout. */
 #define AHEAD_PART 2
 /* Smaller ones are not worth a system call, nor is what is a small part of its block. */
-#define WORTH_BYTES (4 * OS_PAGE_BYTES)
+#define WORTH_BYTES ((size_t)4 * OS_PAGE_BYTES)
 #define WORTH_PART 8
 
 /* In all tails that may be resident. relaxed: a sum that orders nothing */

@@ -191,7 +191,8 @@ static void *resize(struct heap *heap, void *p, size_t size) {
         }
         unsigned slabs = (unsigned)(round_up(span, SLAB_BYTES) >> SLAB_SHIFT);
         size_t had = span_of(slab);
-        bool tail_dirty = slab->tail_dirty || span < had;
+        /* What it grows into may have been used before. */
+        bool tail_dirty = slab->tail_dirty || span < had || slabs > slab->run_slabs;
         tails_remove(slab, had);
         bool done = slabs == slab->run_slabs || arena_resize(slab, slabs);
         if (done) {
