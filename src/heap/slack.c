@@ -215,8 +215,9 @@ void slack_look(struct heap *self) {
     }
     lock_acquire(&lock);
     bool is_over = excess() > 0;
+    int64_t allowed = slack_allowed() + (int64_t)grace;
     lock_release(&lock);
-    if (self->lean_classes == 0 && slack_resident() > slack_allowed() &&
+    if (self->lean_classes == 0 && slack_resident() > allowed &&
         cached_bytes(self) > arena_held_bytes() / CACHED_PART) {
         self->lean_classes = TINY_CLASSES;
         self->lean_looks = is_over ? LEAN_LOOKS : 0;

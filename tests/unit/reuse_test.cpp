@@ -14,6 +14,7 @@
 #include "support/random.h"
 #include "support/resident.h"
 #include "support/statistics.h"
+#include "support/threads.h"
 
 namespace {
 
@@ -126,6 +127,34 @@ TEST(Reuse, OfSlabsByOtherSizesEndsWhereAllAreInUse) {
         }
     }
     EXPECT_LT(hakmem_test::counter("slabs_created") - had, kSizes * kRounds / 10);
+}
+
+// Threads whose sizes are others in each batch: of the pages that are given back, most are wanted again, and
+// once that is seen, magazines need not be small for their sake.
+TEST(Reuse, OfPurgedPagesLetsMagazinesBeLarge) {
+    constexpr std::size_t kBatch = 4000;
+    constexpr std::size_t kRounds = 1000;
+    constexpr std::size_t kThreads = 8;
+    hakmem_test::run_threads(kThreads, [](std::size_t thread) {
+        Random random(200 + thread);
+        std::vector<void *> batch(kBatch);
+        std::vector<void *> kept(kBatch);
+        for (std::size_t round = 0; round < kRounds; round++) {
+            const std::size_t most = 1 + random.below(1000);
+            for (void *&block : batch) {
+                block = hak_malloc(1 + random.below(most));
+                *static_cast<volatile char *>(block) = 1;
+            }
+            for (void *block : batch) {
+                std::swap(block, round % 4 == 0 ? kept[random.below(kBatch)] : block);
+                hak_free(block);
+            }
+        }
+        for (void *block : kept) {
+            hak_free(block);
+        }
+    });
+    EXPECT_LT(hakmem_test::counter("refilled_blocks"), kThreads * kBatch * kRounds / 5);
 }
 
 } // namespace
