@@ -1,5 +1,7 @@
 #include "slab/slab.h"
 
+#include <string.h>
+
 void slab_init(struct slab *slab, unsigned size_class, uint32_t owner, _Atomic uint64_t *words) {
     slab->words = words;
     slab->size_class = (uint8_t)size_class;
@@ -17,15 +19,14 @@ void slab_init(struct slab *slab, unsigned size_class, uint32_t owner, _Atomic u
     atomic_store_explicit(&slab->state, SLAB_CURRENT, memory_order_release);
 }
 
-/* Blocks `bits`, of which there are `n`, of the word whose first block is at `first`; highest address first.
- */
-static void expand(uintptr_t first, size_t bytes, uint64_t bits, size_t n, void **out) {
-    for (; n > 0; n--) {
-        out[n - 1] = (void *)(first + bit_lowest(bits) * bytes);
-        bits &= bits - 1;
+/* Blocks `bits` of the word whose first block is at `first`, below `end`; highest address first. */
+static void expand(uintptr_t first, size_t bytes, uint64_t bits, void **end) {
+    for (; bits != 0; bits &= bits - 1) {
+        *--end = (void *)(first + bit_lowest(bits) * bytes);
     }
 }
 
+/* Up to `want` blocks of a word, as the last ones of so many at `out`. */
 static size_t take_word(struct slab *slab, uintptr_t start, unsigned word, void **out, size_t want,
                         bool *rest) {
     const struct size_class *c = &size_classes[slab->size_class];
@@ -47,7 +48,7 @@ static size_t take_word(struct slab *slab, uintptr_t start, unsigned word, void 
         atomic_fetch_or_explicit(&slab->words[word], kept, memory_order_release);
         n = want;
     }
-    expand(start + (size_t)word * 64 * c->bytes, c->bytes, bits, n, out);
+    expand(start + (size_t)word * 64 * c->bytes, c->bytes, bits, out + want);
     return n;
 }
 
@@ -66,27 +67,30 @@ size_t slab_take_fresh(struct slab *slab, uintptr_t start, void **out, size_t wa
 }
 
 size_t slab_take_returned(struct slab *slab, uintptr_t start, uint64_t pending[2], void **out, size_t want) {
-    size_t n = 0;
-    for (unsigned half = 0; half < 2 && n < want; half++) {
+    size_t left = want;
+    for (unsigned half = 0; half < 2 && left > 0; half++) {
         /* The summary bit is cleared before the word is emptied: a block returned in between finds the
          * word non-zero and is taken with it, one returned later sets the bit anew.
          * relaxed first: an idle look; acquire pairs with the release in slab_put */
         if (atomic_load_explicit(&slab->summary[half], memory_order_relaxed) != 0) {
             pending[half] |= atomic_exchange_explicit(&slab->summary[half], 0, memory_order_acquire);
         }
-        while (pending[half] != 0 && n < want) {
+        while (pending[half] != 0 && left > 0) {
             unsigned bit = bit_lowest(pending[half]);
             unsigned word = half * 64 + bit;
             bool rest = false;
             if (word < size_classes[slab->size_class].words) {
-                n += take_word(slab, start, word, out + n, want - n, &rest);
+                left -= take_word(slab, start, word, out, left, &rest);
             }
             if (!rest) {
                 pending[half] &= pending[half] - 1;
             }
         }
     }
-    return n;
+    if (left > 0 && left < want) {
+        memmove(out, out + left, (want - left) * sizeof *out);
+    }
+    return want - left;
 }
 
 /* Owner: marks blocks free that it holds in no other form. */

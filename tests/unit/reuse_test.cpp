@@ -86,6 +86,37 @@ TEST(Reuse, OfAThreadsSlabsCountsOnlyWhatTheThreadUsed) {
     EXPECT_LT(after.retained_bytes, before.retained_bytes + 6 * kMiB);
 }
 
+// A processor fetches ahead along rising addresses: what was freed in whatever order is handed out in that of
+// addresses, across the words of a bitmap and from one refill to the next.
+TEST(Reuse, OfFreedBlocksIsInTheOrderOfAddresses) {
+    constexpr std::size_t kSlabBytes = 64 * kKiB;
+    for (const std::size_t size : {16, 32, 112, 1024}) {
+        const std::size_t of_a_slab = kSlabBytes / size;
+        std::vector<char *> kept; // one in each slab, or it would be as one that was never used
+        std::vector<char *> blocks;
+        for (std::size_t i = 0; i < 16 * kMiB / size; i++) {
+            auto *block = static_cast<char *>(hak_malloc(size));
+            (i % of_a_slab == 0 ? kept : blocks).push_back(block);
+        }
+        Random random(3);
+        hakmem_test::shuffle(blocks, random);
+        for (char *block : blocks) {
+            hak_free(block);
+        }
+        hak_tiny_magazine_flush_all();
+        std::size_t jumps = 0;
+        for (std::size_t i = 0; i < blocks.size(); i++) {
+            blocks[i] = static_cast<char *>(hak_malloc(size));
+            jumps += i > 0 && blocks[i] != blocks[i - 1] + size;
+        }
+        EXPECT_LE(jumps, 4 * kept.size()) << size;
+        kept.insert(kept.end(), blocks.begin(), blocks.end());
+        for (char *block : kept) {
+            hak_free(block);
+        }
+    }
+}
+
 // A program that goes from one size to the next, and drops all of each: what magazines keep of sizes that are
 // not used any more would hold a slab of each.
 TEST(Reuse, OfSlabsByOtherSizesLeavesLittleInMagazines) {
