@@ -26,16 +26,17 @@ struct stock_slab {
 /* Blocks that go back to their slabs with each batch that is refused. */
 #define RETURNED_INSTEAD ((size_t)2048)
 
-/* A stock of so many bytes, more than the cache next to a core holds, and of which not one block in four lies
- * within a page of the one before: handed out so, each would cost the program a miss. So many are looked at.
- */
-#define WORTH_ORDER_BYTES ((size_t)1 << 20)
+/* A stock of so many bytes, more than the cache next to a core holds, of which not one block in four lies
+ * within a page of the one before, is worth less than none: handed out so, each costs the program a miss. One
+ * in so many is looked at, and those put last decide. */
+#define MUST_BE_IN_ORDER_BYTES ((size_t)1 << 20)
 #define NEAR_PART 4
 #define NEAR_BYTES ((uintptr_t)OS_PAGE_BYTES)
 #define LOOKED_AT_ONE_IN 8
+#define LOOKED_AT_MOST 1024
 
-/* They are put into as many places, each of 32 to 64 blocks: a bitmap word's, or a part of one. */
-#define PLACES 1024
+/* For so many flushes of the class then, or until what is put is in order again. */
+#define FLUSHES_WITHOUT_STOCK 4096
 
 /* Half of what four bytes reach lies below a stock, half above. */
 static uintptr_t origin(const struct stock_slab *slab) {
@@ -124,52 +125,6 @@ static size_t take(struct heap *heap, unsigned size_class, void **out, size_t mo
     return n;
 }
 
-/* Copies the blocks of a stock's slab to an empty one, by where they lie, the lowest last; what lies far
- * apart may be mixed. One pass of counting and one of distribution, some 12 instructions a block. False if
- * one is too far away from there. */
-COLD static bool copy_in_order(const struct stock_slab *from, struct stock_slab *to, size_t block_bytes) {
-    uint16_t ends[PLACES] = {0};
-    _Static_assert(STOCK_SLAB_BLOCKS <= UINT16_MAX, "they count all of a slab's");
-    const unsigned shift = bit_highest(64 * block_bytes) - UNIT_SHIFT;
-    const uintptr_t moved = origin(from) - origin(to);
-    for (uint32_t i = 0; i < from->count; i++) {
-        ends[~(from->blocks[i] >> shift) % PLACES]++;
-    }
-    uint16_t before = 0;
-    for (size_t i = 0; i < PLACES; i++) {
-        uint16_t here = ends[i];
-        ends[i] = before;
-        before = (uint16_t)(before + here);
-    }
-    uintptr_t odd = 0;
-    for (uint32_t i = 0; i < from->count; i++) {
-        uintptr_t distance = ((uintptr_t)from->blocks[i] << UNIT_SHIFT) + moved;
-        odd |= distance & ~((uintptr_t)UINT32_MAX << UNIT_SHIFT);
-        to->blocks[ends[~(from->blocks[i] >> shift) % PLACES]++] = (uint32_t)(distance >> UNIT_SHIFT);
-    }
-    to->count = odd == 0 ? from->count : 0;
-    return odd == 0;
-}
-
-/* Puts the blocks of the topmost slab of a stock in order, with the help of an empty one, which becomes the
- * other; gives how many they are. */
-COLD static size_t order_top(struct heap *heap, unsigned size_class, struct stock_slab **empty) {
-    struct stock *stock = &heap->stocks[size_class];
-    size_t n = 0;
-    lock_acquire(&heap->lock);
-    struct stock_slab *top = stock->top;
-    if (top != NULL) {
-        n = top->count;
-        if (LIKELY(copy_in_order(top, *empty, size_classes[size_class].bytes))) {
-            (*empty)->next = top->next;
-            stock->top = *empty;
-            *empty = top;
-        }
-    }
-    lock_release(&heap->lock);
-    return n;
-}
-
 static _Atomic uint64_t returned; /* blocks, from all stocks */
 
 uint64_t stocks_returned_blocks(void) {
@@ -202,40 +157,30 @@ size_t stock_return(struct heap *self, struct heap *heap, unsigned size_class) {
     return return_some(self, heap, size_class, stock_count(heap, size_class));
 }
 
-/* Blocks in no order go back by bitmap words, many at a time, and come from there in the order of addresses.
- * False if there is no memory for that. */
-COLD static bool return_in_order(struct heap *heap, unsigned size_class) {
-    struct stock_slab *empty = make();
-    if (empty == NULL) {
-        return false;
-    }
-    for (size_t n = 1; n > 0;) {
-        n = order_top(heap, size_class, &empty);
-        return_some(heap, heap, size_class, n);
-    }
-    give_back(empty);
-    return true;
-}
-
-/* Owner. */
-static bool is_in_no_order(struct heap *heap, unsigned size_class) {
-    const struct stock *stock = &heap->stocks[size_class];
-    return stock_count(heap, size_class) * size_classes[size_class].bytes >= WORTH_ORDER_BYTES &&
-           stock->near < stock->looked_at / NEAR_PART;
-}
-
-static void note_order(struct heap *heap, unsigned size_class, void *const *blocks, size_t n) {
-    struct stock *stock = &heap->stocks[size_class];
-    bool forget = stock_count(heap, size_class) == 0;
-    if (forget || stock->looked_at > STOCK_SLAB_BLOCKS) {
-        stock->looked_at = forget ? 0 : stock->looked_at / 2;
-        stock->near = forget ? 0 : stock->near / 2;
+static void note_order(struct stock *stock, void *const *blocks, size_t n) {
+    if (stock->looked_at > LOOKED_AT_MOST) {
+        stock->looked_at /= 2;
+        stock->near /= 2;
     }
     for (size_t i = 1; i < n; i += LOOKED_AT_ONE_IN) {
         uintptr_t distance = (uintptr_t)blocks[i] - (uintptr_t)blocks[i - 1];
         stock->near += distance + NEAR_BYTES < 2 * NEAR_BYTES;
         stock->looked_at++;
     }
+}
+
+/* Whether so many more blocks may be in a stock, for the order that they are in. Owner. */
+static bool is_worth_having(struct heap *heap, unsigned size_class, void *const *blocks, size_t n) {
+    struct stock *stock = &heap->stocks[size_class];
+    note_order(stock, blocks, n);
+    bool in_order = stock->near >= stock->looked_at / NEAR_PART;
+    size_t bytes = (stock_count(heap, size_class) + n) * size_classes[size_class].bytes;
+    if (stock->none_for > 0) {
+        stock->none_for = in_order ? 0 : stock->none_for - 1;
+    } else if (!in_order && bytes >= MUST_BE_IN_ORDER_BYTES) {
+        stock->none_for = FLUSHES_WITHOUT_STOCK;
+    }
+    return stock->none_for == 0;
 }
 
 /* Up to `*most` blocks of any class, which that is lowered by. */
@@ -297,8 +242,13 @@ bool stock_put(struct heap *heap, unsigned size_class, void *const *blocks, size
         }
         return false;
     }
+    if (!is_worth_having(heap, size_class, blocks, n)) {
+        if (stock_count(heap, size_class) > 0) {
+            return_some(heap, heap, size_class, RETURNED_INSTEAD);
+        }
+        return false;
+    }
     struct stock *stock = &heap->stocks[size_class];
-    note_order(heap, size_class, blocks, n);
     struct stock_slab *fresh = NULL;
     lock_acquire(&heap->lock);
     if (stock->top == NULL || stock->top->count + n > STOCK_SLAB_BLOCKS) {
@@ -329,8 +279,9 @@ bool stock_put(struct heap *heap, unsigned size_class, void *const *blocks, size
 }
 
 size_t stock_take(struct heap *heap, unsigned size_class, void **out, size_t want) {
-    if (UNLIKELY(is_in_no_order(heap, size_class)) && return_in_order(heap, size_class)) {
-        return 0; /* its slabs have them now */
+    if (UNLIKELY(heap->stocks[size_class].none_for > 0)) {
+        stock_return(heap, heap, size_class);
+        return 0; /* its slabs have them now, and give them by address */
     }
     size_t n = take(heap, size_class, out, want);
     slack_add(heap, -bytes_of(size_class, n));

@@ -35,6 +35,7 @@ SHORT_RUNS: list[tuple[str, int]] = [
     ("mstress --threads 3 --phases 12 --operations 2000", 72000),
     ("documents --threads 2 --nodes 500 --documents 3", 3000),
     ("documents --threads 3 --dropped-by creator --nodes 500 --documents 2", 3000),
+    ("lists --threads 2 --nodes 500 --lists 3", 3000),
     ("thread_churn --threads 2 --generations 10 --blocks 100", 2000),
     ("cache_scratch --threads 3 --operations 200", 600),
     ("cache_thrash --threads 3 --operations 200", 600),
