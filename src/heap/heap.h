@@ -46,9 +46,6 @@ struct stock {
     struct stock_slab *top;
     _Atomic uint32_t blocks; /* relaxed: a hint without the lock, and a statistic */
     uint32_t seen;           /* at the last look */
-    uint32_t looked_at;      /* the owner's: of the blocks put there of late, so many have been looked at, */
-    uint32_t near;           /* and so many of these lay close to the one before; */
-    uint32_t none_for;       /* for so many flushes there shall be none */
 };
 
 /* Batches of blocks are counted by size: 1, 2-3, 4-7 and so on; the last one has all larger ones, too. */

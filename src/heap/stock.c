@@ -26,18 +26,6 @@ struct stock_slab {
 /* Blocks that go back to their slabs with each batch that is refused. */
 #define RETURNED_INSTEAD ((size_t)2048)
 
-/* A stock of so many bytes, more than the cache next to a core holds, of which not one block in four lies
- * within a page of the one before, is worth less than none: handed out so, each costs the program a miss. One
- * in so many is looked at, and those put last decide. */
-#define MUST_BE_IN_ORDER_BYTES ((size_t)1 << 20)
-#define NEAR_PART 4
-#define NEAR_BYTES ((uintptr_t)OS_PAGE_BYTES)
-#define LOOKED_AT_ONE_IN 8
-#define LOOKED_AT_MOST 1024
-
-/* For so many flushes of the class then, or until what is put is in order again. */
-#define FLUSHES_WITHOUT_STOCK 4096
-
 /* Half of what four bytes reach lies below a stock, half above. */
 static uintptr_t origin(const struct stock_slab *slab) {
     return (uintptr_t)slab - ((uintptr_t)1 << (31 + UNIT_SHIFT));
@@ -157,32 +145,6 @@ size_t stock_return(struct heap *self, struct heap *heap, unsigned size_class) {
     return return_some(self, heap, size_class, stock_count(heap, size_class));
 }
 
-static void note_order(struct stock *stock, void *const *blocks, size_t n) {
-    if (stock->looked_at > LOOKED_AT_MOST) {
-        stock->looked_at /= 2;
-        stock->near /= 2;
-    }
-    for (size_t i = 1; i < n; i += LOOKED_AT_ONE_IN) {
-        uintptr_t distance = (uintptr_t)blocks[i] - (uintptr_t)blocks[i - 1];
-        stock->near += distance + NEAR_BYTES < 2 * NEAR_BYTES;
-        stock->looked_at++;
-    }
-}
-
-/* Whether so many more blocks may be in a stock, for the order that they are in. Owner. */
-static bool is_worth_having(struct heap *heap, unsigned size_class, void *const *blocks, size_t n) {
-    struct stock *stock = &heap->stocks[size_class];
-    note_order(stock, blocks, n);
-    bool in_order = stock->near >= stock->looked_at / NEAR_PART;
-    size_t bytes = (stock_count(heap, size_class) + n) * size_classes[size_class].bytes;
-    if (stock->none_for > 0) {
-        stock->none_for = in_order ? 0 : stock->none_for - 1;
-    } else if (!in_order && bytes >= MUST_BE_IN_ORDER_BYTES) {
-        stock->none_for = FLUSHES_WITHOUT_STOCK;
-    }
-    return stock->none_for == 0;
-}
-
 /* Up to `*most` blocks of any class, which that is lowered by. */
 COLD static void return_of_heap(struct heap *self, struct heap *heap, size_t *most) {
     for (unsigned c = 0; c < TINY_CLASSES; c++) {
@@ -242,12 +204,6 @@ bool stock_put(struct heap *heap, unsigned size_class, void *const *blocks, size
         }
         return false;
     }
-    if (!is_worth_having(heap, size_class, blocks, n)) {
-        if (stock_count(heap, size_class) > 0) {
-            return_some(heap, heap, size_class, RETURNED_INSTEAD);
-        }
-        return false;
-    }
     struct stock *stock = &heap->stocks[size_class];
     struct stock_slab *fresh = NULL;
     lock_acquire(&heap->lock);
@@ -279,10 +235,6 @@ bool stock_put(struct heap *heap, unsigned size_class, void *const *blocks, size
 }
 
 size_t stock_take(struct heap *heap, unsigned size_class, void **out, size_t want) {
-    if (UNLIKELY(heap->stocks[size_class].none_for > 0)) {
-        stock_return(heap, heap, size_class);
-        return 0; /* its slabs have them now, and give them by address */
-    }
     size_t n = take(heap, size_class, out, want);
     slack_add(heap, -bytes_of(size_class, n));
     count(&heap->counters.refills_stock, n > 0);

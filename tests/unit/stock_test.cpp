@@ -197,28 +197,8 @@ TEST(Stock, IsWithinTheBoundWhateverIsDropped) {
     EXPECT_LE(cached_bytes(), 64 * kKiB);
 }
 
-// A list that is built and dropped in another order than it was built in: what is built next is walked, too.
-TEST(Stock, OfBlocksInNoOrderIsNotHandedOutInNone) {
-    constexpr std::size_t kSize = 32;
-    std::vector<char *> blocks(60'000);
-    Random random(95);
-    for (int round = 0; round < 3; round++) {
-        std::size_t jumps = 0;
-        for (std::size_t i = 0; i < blocks.size(); i++) {
-            blocks[i] = static_cast<char *>(hak_malloc(kSize));
-            jumps += i > 0 && blocks[i] != blocks[i - 1] + kSize;
-        }
-        EXPECT_LE(jumps, blocks.size() / 10) << round;
-        shuffle(blocks, random);
-        for (char *block : blocks) {
-            hak_free(block);
-        }
-    }
-    EXPECT_GT(counter("flushes_stocked"), 0u);
-}
-
-// The order in which a stack drops them is as good as that of addresses.
-TEST(Stock, OfBlocksInAnyOrderThatIsOneIsHandedOut) {
+// A list that is dropped from its start is built anew from the stock.
+TEST(Stock, OfAListServesTheNext) {
     std::vector<void *> blocks(60'000);
     for (int round = 0; round < 3; round++) {
         for (void *&block : blocks) {
