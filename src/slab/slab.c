@@ -87,7 +87,7 @@ size_t slab_take_returned(struct slab *slab, uintptr_t start, uint64_t pending[2
             }
         }
     }
-    if (left > 0 && left < want) {
+    if (left > 0 && left < want) { /* they were put behind as many as there might have been */
         memmove(out, out + left, (want - left) * sizeof *out);
     }
     return want - left;

@@ -46,6 +46,20 @@ std::uint64_t cached_bytes() {
     return stats.cached_bytes;
 }
 
+std::vector<void *> build_equal(std::size_t count, std::size_t size) {
+    std::vector<void *> blocks(count);
+    for (void *&block : blocks) {
+        block = hak_malloc(size);
+    }
+    return blocks;
+}
+
+void free_all(const std::vector<void *> &blocks) {
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+}
+
 // A thread that has a stock and no use for it, and that stays awake: it never waits, and is never in the
 // allocator again.
 class BusyThread {
@@ -163,13 +177,7 @@ TEST(Stock, OfAThreadThatIsAwakeGoesBackOnRequestOfAnother) {
 TEST(Stock, InUseIsLeftAlone) {
     constexpr std::size_t kRounds = 50;
     for (std::size_t round = 0; round < kRounds; round++) {
-        std::vector<void *> blocks(20'000);
-        for (void *&block : blocks) {
-            block = hak_malloc(64);
-        }
-        for (void *block : blocks) {
-            hak_free(block);
-        }
+        free_all(build_equal(20'000, 64));
     }
     EXPECT_GT(counter("flushes_stocked"), kRounds);
     EXPECT_LE(counter("stock_returned_blocks"), kRounds * 20'000 / 20);
@@ -199,16 +207,11 @@ TEST(Stock, IsWithinTheBoundWhateverIsDropped) {
 
 // A list that is dropped from its start is built anew from the stock.
 TEST(Stock, OfAListServesTheNext) {
-    std::vector<void *> blocks(60'000);
+    constexpr std::size_t kNodes = 60'000;
     for (int round = 0; round < 3; round++) {
-        for (void *&block : blocks) {
-            block = hak_malloc(32);
-        }
-        for (void *block : blocks) {
-            hak_free(block);
-        }
+        free_all(build_equal(kNodes, 32));
     }
-    EXPECT_LT(counter("stock_returned_blocks"), blocks.size() / 10);
+    EXPECT_LT(counter("stock_returned_blocks"), kNodes / 10);
 }
 
 #if !HAKMEM_TEST_SANITIZED
@@ -278,24 +281,10 @@ TEST(Stock, DoesWithoutMemoryOfItsOwn) {
     EXPECT_TRUE(population.intact());
 }
 
-std::vector<void *> build_equal() {
-    std::vector<void *> blocks(kDropped);
-    for (void *&block : blocks) {
-        block = hak_malloc(64);
-    }
-    return blocks;
-}
-
-void free_all(const std::vector<void *> &blocks) {
-    for (void *block : blocks) {
-        hak_free(block);
-    }
-}
-
 TEST(StockDeathTest, ADoubleFreeIsFoundWhenItGoesBack) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     const auto misuse = [] {
-        const std::vector<void *> blocks = build_equal();
+        const std::vector<void *> blocks = build_equal(kDropped, 64);
         free_all(blocks);
         hak_free(blocks[kDropped / 2]);
         hak_tiny_magazine_flush_all();
@@ -307,7 +296,7 @@ TEST(StockDeathTest, AnInvalidFreeIsFoundBeforeOrWhenItGoesBack) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     for (const std::size_t offset : {3, 8, 32}) {
         const auto misuse = [offset] {
-            std::vector<void *> blocks = build_equal();
+            std::vector<void *> blocks = build_equal(kDropped, 64);
             blocks[kDropped / 2] = static_cast<char *>(blocks[kDropped / 2]) + offset;
             free_all(blocks);
             hak_tiny_magazine_flush_all();
