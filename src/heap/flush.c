@@ -1,5 +1,6 @@
 #include "arena/arena.h"
 #include "arena/decay.h"
+#include "base/quotient.h"
 #include "base/text.h"
 #include "heap/alone.h"
 #include "heap/heap.h"
@@ -100,95 +101,88 @@ static NOINLINE void follow(struct heap *heap, struct slab *slab, size_t bytes, 
     }
 }
 
-struct gathered {
-    uint64_t mask;
-    size_t blocks;
-};
+/* Blocks `mask` of one word go back. `*alone` is heap_is_alone, and kept so. */
+static ALWAYS_INLINE void put(struct heap *heap, struct slab *slab, size_t bytes, unsigned word,
+                              uint64_t mask, bool *alone) {
+    uint64_t twice;
+    unsigned events = slab_put(slab, word, mask, *alone, &twice);
+    if (UNLIKELY(twice != 0)) {
+        report_twice(slab, word, twice);
+    }
+    if (UNLIKELY(events != SLAB_NOTHING)) {
+        follow(heap, slab, bytes, events);
+        *alone = heap_is_alone(); /* the library's thread may have been started */
+    }
+}
+
+/* Adds a block of the word to those that are to go back. */
+static ALWAYS_INLINE uint64_t add(uint64_t mask, size_t number, const void *block, const struct slab *slab) {
+    uint64_t bit = (uint64_t)1 << number % 64;
+    if (UNLIKELY((mask & bit) != 0)) {
+        report_block(DOUBLE_FREE, "", block, slab); /* before another thread gets the first */
+    }
+    return mask | bit;
+}
 
 /* Adds the next blocks to the one that `mask` stands for, as long as they are of the same word. What is odd
- * is left to the caller, but for a block that is there twice. */
-static NOINLINE struct gathered gather(const struct size_class *c, const struct slab *slab,
-                                       uintptr_t word_start, uint64_t mask, void *const *next,
-                                       void *const *end) {
+ * is left to the caller, but for a block that is there twice. Gives where it stopped. */
+static NOINLINE void *const *gather(const struct size_class *c, const struct slab *slab, uintptr_t word_start,
+                                    uint64_t *mask, void *const *next, void *const *end) {
     const uint64_t reciprocal = c->reciprocal;
     const size_t bytes = c->bytes;
     /* Of the word's blocks. relaxed: as in find */
     size_t used = atomic_load_explicit(&slab->bump, memory_order_relaxed) -
                   (size_t)((word_start - arena_address(slab)) * reciprocal >> RECIPROCAL_SHIFT);
     used = min_size(used, 64);
-    void *const *const begin = next;
     for (; next < end; next++) {
         size_t offset = (uintptr_t)*next - word_start;
         size_t number = (size_t)(offset * reciprocal >> RECIPROCAL_SHIFT);
-        uint64_t bit = (uint64_t)1 << (number % 64);
         if (offset >= 64 * bytes || number * bytes != offset || number >= used) {
             break;
         }
-        if (UNLIKELY((mask & bit) != 0)) {
-            report_block(DOUBLE_FREE, "", *next, slab); /* before another thread gets the first */
-        }
-        mask |= bit;
+        *mask = add(*mask, number, *next, slab);
     }
-    return (struct gathered){mask, (size_t)(next - begin)};
-}
-
-/* The block at `at` and those behind it in the batch that are of its word go back; gives how many these are.
- * `*alone` is heap_is_alone, and kept so. */
-static ALWAYS_INLINE size_t put_with_next(struct heap *heap, const struct size_class *c, size_t bytes,
-                                          const struct spot *spot, uintptr_t at, void *const *next,
-                                          void *const *end, bool *alone) {
-    struct gathered all = {(uint64_t)1 << (spot->number % 64), 0};
-    uintptr_t word_start = at - spot->number % 64 * bytes;
-    if (next < end && (uintptr_t)*next - word_start < 64 * bytes) {
-        all = gather(c, spot->slab, word_start, all.mask, next, end);
-    }
-    uint64_t twice;
-    unsigned events = slab_put(spot->slab, (unsigned)(spot->number / 64), all.mask, *alone, &twice);
-    if (UNLIKELY(twice != 0)) {
-        report_twice(spot->slab, (unsigned)(spot->number / 64), twice);
-    }
-    if (UNLIKELY(events != SLAB_NOTHING)) {
-        follow(heap, spot->slab, bytes, events);
-        *alone = heap_is_alone(); /* the library's thread may have been started */
-    }
-    return all.blocks;
+    return next;
 }
 
 void heap_return_blocks(struct heap *heap, void *const *blocks, size_t n) {
+    void *const *const end = blocks + n;
     size_t bytes = 0;
     if (n == 0) {
         return;
     }
     heap_enter(heap);
     bool alone = heap_is_alone();
-    for (size_t i = 0; i < n;) {
+    for (void *const *next = blocks; next < end;) {
         struct spot spot;
         const struct size_class *c;
-        const void *block = blocks[i++];
-        if (UNLIKELY(!find(block, &spot, &c))) {
-            report_odd(INVALID_FREE, block);
+        void *const *const first = next++;
+        if (UNLIKELY(!find(*first, &spot, &c))) {
+            report_odd(INVALID_FREE, *first);
         }
-        size_t more =
-            put_with_next(heap, c, c->bytes, &spot, (uintptr_t)block, blocks + i, blocks + n, &alone);
-        i += more;
-        bytes += (1 + more) * c->bytes;
+        uint64_t mask = (uint64_t)1 << spot.number % 64;
+        uintptr_t word_start = (uintptr_t)*first - spot.number % 64 * c->bytes;
+        if (next < end && (uintptr_t)*next - word_start < (size_t)64 * c->bytes) {
+            next = gather(c, spot.slab, word_start, &mask, next, end);
+        }
+        put(heap, spot.slab, c->bytes, (unsigned)(spot.number / 64), mask, &alone);
+        bytes += (size_t)(next - first) * c->bytes;
     }
     slack_note_returned(heap, bytes);
     heap_leave(heap);
 }
 
-/* The loop of programs that drop what they built: of what is the same for all blocks, nothing is read anew
- * behind the atomic operations. */
-void heap_return_class(struct heap *heap, unsigned size_class, void *const *blocks, size_t n) {
+/* The loop of programs that drop what they built, for classes whose runs are one slab: of what is the same
+ * for all blocks, nothing is read anew behind the atomic operations. Gives where there is something odd, or
+ * the end. */
+static ALWAYS_INLINE void *const *return_small(struct heap *heap, unsigned size_class, void *const *next,
+                                               void *const *end) {
     const struct size_class *c = &size_classes[size_class];
-    const uint64_t reciprocal = c->reciprocal;
+    const uint64_t reciprocal = quotient_reciprocal(c->bytes);
     const size_t bytes = c->bytes;
-    const bool long_runs = c->run_slabs > 1;
-    void *const *const end = blocks + n;
-    void *const *next = blocks;
+    const size_t reach = min_size(64 * bytes, SLAB_BYTES); /* of a word's blocks */
     uintptr_t base = 0; /* of the region of the block before, and its length */
     size_t extent = 0;
-    heap_enter(heap);
     bool alone = heap_is_alone();
     while (next < end) {
         uintptr_t at = (uintptr_t)*next;
@@ -200,23 +194,43 @@ void heap_return_class(struct heap *heap, unsigned size_class, void *const *bloc
             base = region->base;
             extent = region->bytes;
         }
-        size_t index = (at - base) >> SLAB_SHIFT;
-        if (long_runs) {
-            index = region_run_index(region_of(at), at);
-        }
-        struct slab *slab = region_slab_at(base, index);
-        size_t offset = at - base - (index << SLAB_SHIFT);
-        struct spot spot = {slab, (size_t)(offset * reciprocal >> RECIPROCAL_SHIFT)};
+        struct slab *slab = region_slab_at(base, (at - base) >> SLAB_SHIFT);
+        size_t number = quotient_if_whole(reciprocal, at % SLAB_BYTES);
+        /* relaxed, both: as in is_block */
+        size_t used = atomic_load_explicit(&slab->bump, memory_order_relaxed);
         if (UNLIKELY(slab->size_class != size_class) ||
-            UNLIKELY(!is_block(slab, spot.number, offset, bytes))) {
+            UNLIKELY(!slab_state_has_blocks(atomic_load_explicit(&slab->state, memory_order_relaxed))) ||
+            UNLIKELY(number >= used)) {
             break;
         }
+        uint64_t mask = (uint64_t)1 << number % 64;
         next++;
-        next += put_with_next(heap, c, bytes, &spot, at, next, end, &alone);
+        if (next < end && (uintptr_t)*next - at + reach < 2 * reach) { /* perhaps of the same word */
+            uintptr_t word_start = at - number % 64 * bytes;
+            used = min_size(used - number / 64 * 64, 64);
+            for (; next < end && (uintptr_t)*next - word_start < reach; next++) {
+                size_t other = quotient_if_whole(reciprocal, (uintptr_t)*next - word_start);
+                if (other >= used) {
+                    break;
+                }
+                mask = add(mask, other, *next, slab);
+            }
+        }
+        put(heap, slab, bytes, (unsigned)(number / 64), mask, &alone);
     }
-    slack_note_returned(heap, (size_t)(next - blocks) * bytes);
-    heap_leave(heap);
-    heap_return_blocks(heap, next, (size_t)(end - next)); /* what is odd: it says how */
+    return next;
+}
+
+void heap_return_class(struct heap *heap, unsigned size_class, void *const *blocks, size_t n) {
+    const struct size_class *c = &size_classes[size_class];
+    void *const *left = blocks;
+    if (LIKELY(c->run_slabs == 1)) {
+        heap_enter(heap);
+        left = return_small(heap, size_class, blocks, blocks + n);
+        slack_note_returned(heap, (size_t)(left - blocks) * c->bytes);
+        heap_leave(heap);
+    }
+    heap_return_blocks(heap, left, (size_t)(blocks + n - left)); /* what is odd: it says how */
 }
 
 static uint32_t remote_count(const struct heap *heap) {
