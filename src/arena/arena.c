@@ -4,6 +4,7 @@
 #include "arena/dense.h"
 #include "arena/internal.h"
 #include "arena/page_map.h"
+#include "arena/place.h"
 #include "arena/testimony.h"
 #include "options/options.h"
 #include "os/os.h"
@@ -17,181 +18,9 @@ struct arena arena;
 /* Stocks and what is dirty may be more than what is dirty alone by this part. */
 #define STOCKS_PART 8
 
-/* Superslabs looked at before the search takes the first that is sure to fit. */
-#define CANDIDATES_MAX 64
-/* And so many for each of these where too few slabs are resident. */
-#define GLANCES 2
-
 void arena_init(void) {
     lock_count_apart(&arena.lock);
     (void)page_map_init(); /* tried again when there is a region to be made */
-}
-
-static uint32_t aligned_places(unsigned alignment_slabs) {
-    static const uint32_t places[] = {0xFFFFFFFF, 0x55555555, 0x11111111, 0x01010101, 0x00010001, 0x00000001};
-    return places[log2_ceil(alignment_slabs)];
-}
-
-static uint32_t fitting(uint32_t mask, unsigned slabs, unsigned alignment_slabs) {
-    return run_starts(mask, slabs) & aligned_places(alignment_slabs);
-}
-
-/* First superslab in either bitmap, from `from` on, or -1. */
-static long next_in(const struct region *r, const uint64_t *bitmap, const uint64_t *other, size_t from) {
-    size_t words = (r->superslabs + 63) / 64;
-    for (size_t w = from / 64; w < words; w++) {
-        uint64_t bits = bitmap[w] | other[w];
-        if (w == from / 64) {
-            bits &= ~bits_below((unsigned)(from % 64));
-        }
-        if (bits != 0) {
-            return (long)(w * 64 + bit_lowest(bits));
-        }
-    }
-    return -1;
-}
-
-struct place {
-    struct region *region;
-    size_t superslab;
-    unsigned first;
-};
-
-/* What a search may take. What became resident ahead of use is for those that fill their runs: others would
- * make the program pay for pages that it may never touch. */
-struct wanted {
-    unsigned slabs, alignment_slabs;
-    bool with_ahead;
-};
-
-static struct superslab usable(const struct superslab *state, const struct wanted *wanted) {
-    uint32_t free = state->free & ~(wanted->with_ahead ? 0 : state->ahead);
-    return (struct superslab){.free = free, .dirty = state->dirty & free};
-}
-
-static bool search(struct region *r, const uint64_t *bitmap, const struct wanted *wanted, int candidates,
-                   struct place *out) {
-    for (long s = next_in(r, bitmap, bitmap, 0); s >= 0 && candidates != 0;
-         s = next_in(r, bitmap, bitmap, (size_t)s + 1)) {
-        struct superslab state = usable(&r->states[s], wanted);
-        uint32_t starts = fitting(state.free, wanted->slabs, wanted->alignment_slabs);
-        if (starts != 0) {
-            *out = (struct place){r, (size_t)s, bit_lowest(starts)};
-            return true;
-        }
-        candidates--;
-    }
-    return false;
-}
-
-/* How good a place is: by the slabs that need no page from the OS, then by how little it leaves of the free
- * run that it is in, so that long ones stay. */
-struct merit {
-    unsigned dirty, hole;
-};
-
-static bool better(struct merit a, struct merit b) {
-    return a.dirty != b.dirty ? a.dirty > b.dirty : a.hole < b.hole;
-}
-
-/* The best start in a superslab, the lowest of equals. Where no run is wholly resident, the ends of the free
- * ones are looked at and no place between. */
-static struct merit best_start(const struct superslab *state, unsigned slabs, unsigned alignment_slabs,
-                               unsigned *first) {
-    struct merit best = {0, SLABS_PER_SUPERSLAB + 1};
-    uint32_t whole = fitting(state->dirty, slabs, alignment_slabs);
-    uint32_t starts = whole != 0 ? whole : fitting(state->free, slabs, alignment_slabs);
-    while (starts != 0) {
-        unsigned begin = bit_lowest(starts);
-        uint32_t taken = ~state->free & ~bits32_below(begin);
-        unsigned end = taken == 0 ? SLABS_PER_SUPERSLAB : bit_lowest(taken);
-        uint32_t here = starts & bits32_below(end);
-        uint32_t before = ~state->free & bits32_below(begin);
-        struct merit merit = {slabs, end - (before == 0 ? 0 : bit_highest(before) + 1)};
-        unsigned start = begin;
-        if (whole == 0) {
-            unsigned last = bit_highest(here);
-            unsigned low = bit_count(state->dirty >> begin & bits32_below(slabs));
-            unsigned high = bit_count(state->dirty >> last & bits32_below(slabs));
-            start = high > low ? last : begin;
-            merit.dirty = high > low ? high : low;
-        }
-        if (better(merit, best)) {
-            best = merit;
-            *first = start;
-        }
-        starts &= ~here;
-    }
-    return best;
-}
-
-/* The best place among superslabs that have resident slabs to give; `whole` looks only at those where all of
- * the run can be resident. */
-static bool search_dirty(const struct wanted *wanted, bool whole, struct place *out) {
-    unsigned slabs = wanted->slabs;
-    struct merit best = {0, SLABS_PER_SUPERSLAB + 1};
-    int candidates = CANDIDATES_MAX * GLANCES;
-    for (struct region *r = arena.oldest; r != NULL && candidates > 0; r = r->next) {
-        if (r->only_huge) {
-            continue;
-        }
-        const uint64_t *ahead = wanted->with_ahead ? r->ahead : r->dirty;
-        for (long s = next_in(r, r->dirty, ahead, 0); s >= 0 && candidates > 0;
-             s = next_in(r, r->dirty, ahead, (size_t)s + 1)) {
-            struct superslab state = usable(&r->states[s], wanted);
-            unsigned first = 0;
-            if (whole && bit_count(state.dirty) < slabs) {
-                candidates--;
-                continue;
-            }
-            candidates -= GLANCES;
-            if (whole && fitting(state.dirty, slabs, wanted->alignment_slabs) == 0) {
-                continue;
-            }
-            struct merit merit = best_start(&state, slabs, wanted->alignment_slabs, &first);
-            if (merit.dirty > 0 && better(merit, best)) {
-                best = merit;
-                *out = (struct place){r, (size_t)s, first};
-                if (merit.dirty == slabs && (slabs == 1 || merit.hole == slabs)) {
-                    return true;
-                }
-            }
-        }
-    }
-    return best.dirty > 0;
-}
-
-/* Resident memory first, then the lowest address: what is in use stays close together. */
-static bool find_within(const struct wanted *wanted, struct place *out) {
-    unsigned slabs = wanted->slabs;
-    if ((arena.dirty_slabs >= slabs && search_dirty(wanted, true, out)) ||
-        (arena.dirty_slabs > 0 && slabs > 1 && search_dirty(wanted, false, out))) {
-        return true;
-    }
-    unsigned sure = log2_ceil(max_size(slabs, wanted->alignment_slabs));
-    for (struct region *r = arena.oldest; r != NULL; r = r->next) {
-        if (r->only_huge) {
-            continue;
-        }
-        if (search(r, r->avail[bit_highest(slabs)], wanted, CANDIDATES_MAX, out) ||
-            search(r, r->avail[sure], wanted, -1, out)) {
-            return true;
-        }
-        if (r->committed < r->superslabs && region_commit(r, r->committed + 1)) {
-            return search(r, r->avail[AVAIL_LEVELS - 1], wanted, -1, out);
-        }
-    }
-    return false;
-}
-
-static bool find_free(unsigned slabs, unsigned alignment_slabs, enum arena_use use, struct place *out) {
-    struct wanted wanted = {slabs, alignment_slabs, use != ARENA_USE_UNKNOWN};
-    if (find_within(&wanted, out)) {
-        return true;
-    }
-    bool may_help = !wanted.with_ahead && arena.ahead_slabs > 0;
-    wanted.with_ahead = true; /* before address space is reserved for it */
-    return may_help && find_within(&wanted, out);
 }
 
 struct region *arena_add_region(size_t superslabs, bool only_huge) {
@@ -256,14 +85,14 @@ struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_stat
     struct place place;
     struct slab *slab = NULL;
     lock_acquire(&arena.lock);
-    bool found = find_free(slabs, alignment_slabs, use, &place) ||
-                 (arena_add_region(1, false) != NULL && find_free(slabs, alignment_slabs, use, &place));
+    bool found = place_find(slabs, alignment_slabs, use, &place) ||
+                 (arena_add_region(1, false) != NULL && place_find(slabs, alignment_slabs, use, &place));
     if (!found) {
         /* Before giving up: what is being purged just now, and address space without a block in it. */
         arena_wait_for_purge();
-        found = find_free(slabs, alignment_slabs, use, &place) ||
+        found = place_find(slabs, alignment_slabs, use, &place) ||
                 (arena_end_idle_regions() && arena_add_region(1, false) != NULL &&
-                 find_free(slabs, alignment_slabs, use, &place));
+                 place_find(slabs, alignment_slabs, use, &place));
     }
     if (found) {
         bool opened = place.region->states[place.superslab].free == UINT32_MAX;

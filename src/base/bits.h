@@ -76,15 +76,4 @@ static inline unsigned log2_ceil(size_t x) {
     return x <= 1 ? 0 : bit_highest(x - 1) + 1;
 }
 
-/* Set bits of the result are the places in `mask` where `n` (1..32) set bits in a row begin. */
-static inline uint32_t run_starts(uint32_t mask, unsigned n) {
-    unsigned length = 1;
-    while (length < n && mask != 0) {
-        unsigned step = length < n - length ? length : n - length;
-        mask &= mask >> step;
-        length += step;
-    }
-    return mask;
-}
-
 #endif

@@ -1,0 +1,201 @@
+#include "arena/place.h"
+
+#include "arena/internal.h"
+
+/* Superslabs looked at before the search takes the first that is sure to fit. */
+#define CANDIDATES_MAX 64
+/* And so many for each of these where no run is resident as a whole. */
+#define GLANCES 2
+
+static uint32_t aligned_places(unsigned alignment_slabs) {
+    static const uint32_t places[] = {0xFFFFFFFF, 0x55555555, 0x11111111, 0x01010101, 0x00010001, 0x00000001};
+    return places[log2_ceil(alignment_slabs)];
+}
+
+/* Doublings of a run's length up to a superslab's. */
+#define RUN_DOUBLINGS 5
+_Static_assert(1u << RUN_DOUBLINGS == SLABS_PER_SUPERSLAB, "runs are found by so many steps");
+
+/* What a search may take. What became resident ahead of use is for those that fill their runs: others would
+ * make the program pay for pages that it may never touch. */
+struct wanted {
+    unsigned slabs, alignment_slabs;
+    bool with_ahead;
+    uint32_t places; /* where a run may begin in a superslab */
+    /* A mask that is and-ed with itself shifted by one after the other has the starts of runs as long; 0 for
+     * those that are not needed. */
+    uint8_t shifts[RUN_DOUBLINGS];
+};
+
+static struct wanted want(unsigned slabs, unsigned alignment_slabs, bool with_ahead) {
+    struct wanted wanted = {slabs, alignment_slabs, with_ahead, aligned_places(alignment_slabs), {0}};
+    unsigned steps = 0;
+    for (unsigned length = 1; length < slabs; length += wanted.shifts[steps++]) {
+        wanted.shifts[steps] = (uint8_t)min_size(length, slabs - length);
+    }
+    return wanted;
+}
+
+/* Where in the mask a run begins. Without a branch, as none of them could be foretold. */
+static inline uint32_t fitting(uint32_t mask, const struct wanted *wanted) {
+    const uint8_t *shifts = wanted->shifts;
+    mask &= mask >> shifts[0];
+    mask &= mask >> shifts[1];
+    mask &= mask >> shifts[2];
+    mask &= mask >> shifts[3];
+    mask &= mask >> shifts[4];
+    return mask & wanted->places;
+}
+
+/* First superslab in the bitmap, from `from` on, or -1. */
+static long next_in(const struct region *r, const uint64_t *bitmap, size_t from) {
+    size_t words = (r->superslabs + 63) / 64;
+    for (size_t w = from / 64; w < words; w++) {
+        uint64_t bits = bitmap[w];
+        if (w == from / 64) {
+            bits &= ~bits_below((unsigned)(from % 64));
+        }
+        if (bits != 0) {
+            return (long)(w * 64 + bit_lowest(bits));
+        }
+    }
+    return -1;
+}
+
+static struct superslab usable(const struct superslab *state, const struct wanted *wanted) {
+    uint32_t free = state->free & ~(wanted->with_ahead ? 0 : state->ahead);
+    return (struct superslab){.free = free, .dirty = state->dirty & free};
+}
+
+static bool search(struct region *r, const uint64_t *bitmap, const struct wanted *wanted, int candidates,
+                   struct place *out) {
+    for (long s = next_in(r, bitmap, 0); s >= 0 && candidates != 0; s = next_in(r, bitmap, (size_t)s + 1)) {
+        struct superslab state = usable(&r->states[s], wanted);
+        uint32_t starts = fitting(state.free, wanted);
+        if (starts != 0) {
+            *out = (struct place){r, (size_t)s, bit_lowest(starts)};
+            return true;
+        }
+        candidates--;
+    }
+    return false;
+}
+
+/* How good a place is: by the slabs that need no page from the OS, then by how little it leaves of the free
+ * run that it is in, so that long ones stay. */
+struct merit {
+    unsigned dirty, hole;
+};
+
+static bool better(struct merit a, struct merit b) {
+    return a.dirty != b.dirty ? a.dirty > b.dirty : a.hole < b.hole;
+}
+
+/* The best start in a superslab, the lowest of equals. Where no run is wholly resident, the ends of the free
+ * ones are looked at and no place between. */
+static struct merit best_start(const struct superslab *state, const struct wanted *wanted, unsigned *first) {
+    const unsigned slabs = wanted->slabs;
+    struct merit best = {0, SLABS_PER_SUPERSLAB + 1};
+    uint32_t whole = fitting(state->dirty, wanted);
+    uint32_t starts = whole != 0 ? whole : fitting(state->free, wanted);
+    while (starts != 0) {
+        unsigned begin = bit_lowest(starts);
+        uint32_t taken = ~state->free & ~bits32_below(begin);
+        unsigned end = taken == 0 ? SLABS_PER_SUPERSLAB : bit_lowest(taken);
+        uint32_t here = starts & bits32_below(end);
+        uint32_t before = ~state->free & bits32_below(begin);
+        struct merit merit = {slabs, end - (before == 0 ? 0 : bit_highest(before) + 1)};
+        unsigned start = begin;
+        if (whole == 0) {
+            unsigned last = bit_highest(here);
+            unsigned low = bit_count(state->dirty >> begin & bits32_below(slabs));
+            unsigned high = bit_count(state->dirty >> last & bits32_below(slabs));
+            start = high > low ? last : begin;
+            merit.dirty = high > low ? high : low;
+        }
+        if (better(merit, best)) {
+            best = merit;
+            *first = start;
+        }
+        starts &= ~here;
+    }
+    return best;
+}
+
+/* What a search for resident memory has found so far, and how far it may go on. */
+struct best {
+    struct merit merit;
+    struct place place;
+    int candidates;
+};
+
+/* Whether there can be no better place than what the superslab has. */
+static bool look_at(struct region *r, size_t superslab, const struct wanted *wanted, bool whole,
+                    struct best *best) {
+    struct superslab state = usable(&r->states[superslab], wanted);
+    unsigned first = 0;
+    if (whole && fitting(state.dirty, wanted) == 0) {
+        best->candidates--;
+        return false;
+    }
+    best->candidates -= GLANCES;
+    struct merit merit = best_start(&state, wanted, &first);
+    if (merit.dirty == 0 || !better(merit, best->merit)) {
+        return false;
+    }
+    best->merit = merit;
+    best->place = (struct place){r, superslab, first};
+    return merit.dirty == wanted->slabs && (wanted->slabs == 1 || merit.hole == wanted->slabs);
+}
+
+/* The best place among superslabs that have resident slabs to give; `whole` looks only at those where all of
+ * the run can be resident. */
+static bool search_dirty(const struct wanted *wanted, bool whole, struct place *out) {
+    struct best best = {.merit = {0, SLABS_PER_SUPERSLAB + 1}, .candidates = CANDIDATES_MAX * GLANCES};
+    bool done = false;
+    for (struct region *r = arena.oldest; r != NULL && !done && best.candidates > 0; r = r->next) {
+        const uint64_t *ahead = wanted->with_ahead ? r->ahead : r->dirty;
+        size_t words = r->only_huge ? 0 : (r->superslabs + 63) / 64;
+        for (size_t w = 0; w < words; w++) {
+            for (uint64_t bits = r->dirty[w] | ahead[w]; bits != 0 && !done && best.candidates > 0;
+                 bits &= bits - 1) {
+                done = look_at(r, w * 64 + bit_lowest(bits), wanted, whole, &best);
+            }
+        }
+    }
+    *out = best.place;
+    return best.merit.dirty > 0;
+}
+
+/* Resident memory first, then the lowest address: what is in use stays close together. */
+static bool find_within(const struct wanted *wanted, struct place *out) {
+    unsigned slabs = wanted->slabs;
+    if ((arena.dirty_slabs >= slabs && search_dirty(wanted, true, out)) ||
+        (arena.dirty_slabs > 0 && slabs > 1 && search_dirty(wanted, false, out))) {
+        return true;
+    }
+    unsigned sure = log2_ceil(max_size(slabs, wanted->alignment_slabs));
+    for (struct region *r = arena.oldest; r != NULL; r = r->next) {
+        if (r->only_huge) {
+            continue;
+        }
+        if (search(r, r->avail[bit_highest(slabs)], wanted, CANDIDATES_MAX, out) ||
+            search(r, r->avail[sure], wanted, -1, out)) {
+            return true;
+        }
+        if (r->committed < r->superslabs && region_commit(r, r->committed + 1)) {
+            return search(r, r->avail[AVAIL_LEVELS - 1], wanted, -1, out);
+        }
+    }
+    return false;
+}
+
+bool place_find(unsigned slabs, unsigned alignment_slabs, enum arena_use use, struct place *out) {
+    struct wanted wanted = want(slabs, alignment_slabs, use != ARENA_USE_UNKNOWN);
+    if (find_within(&wanted, out)) {
+        return true;
+    }
+    bool may_help = !wanted.with_ahead && arena.ahead_slabs > 0;
+    wanted.with_ahead = true; /* before address space is reserved for it */
+    return may_help && find_within(&wanted, out);
+}

@@ -1,0 +1,22 @@
+/* Where a run of slabs goes: the search for a place.
+ *
+ * Promises resident memory before other, then the lowest address, and not to look at more superslabs than a
+ * malloc can wait for. The caller holds the arena's lock. Relies on regions.
+ */
+#ifndef HAKMEM_ARENA_PLACE_H
+#define HAKMEM_ARENA_PLACE_H
+
+#include "arena/arena.h"
+#include "arena/region.h"
+
+struct place {
+    struct region *region;
+    size_t superslab;
+    unsigned first; /* slab of it */
+};
+
+/* A free run of 1 to SLABS_PER_SUPERSLAB slabs that begins on a multiple of `alignment_slabs` of them; makes
+ * more of a region usable if need be. False if no region has room. */
+bool place_find(unsigned slabs, unsigned alignment_slabs, enum arena_use use, struct place *out);
+
+#endif
