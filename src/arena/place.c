@@ -47,36 +47,28 @@ static inline uint32_t fitting(uint32_t mask, const struct wanted *wanted) {
     return mask & wanted->places;
 }
 
-/* First superslab in the bitmap, from `from` on, or -1. */
-static long next_in(const struct region *r, const uint64_t *bitmap, size_t from) {
-    size_t words = (r->superslabs + 63) / 64;
-    for (size_t w = from / 64; w < words; w++) {
-        uint64_t bits = bitmap[w];
-        if (w == from / 64) {
-            bits &= ~bits_below((unsigned)(from % 64));
-        }
-        if (bits != 0) {
-            return (long)(w * 64 + bit_lowest(bits));
-        }
-    }
-    return -1;
-}
-
 static struct superslab usable(const struct superslab *state, const struct wanted *wanted) {
     uint32_t free = state->free & ~(wanted->with_ahead ? 0 : state->ahead);
     return (struct superslab){.free = free, .dirty = state->dirty & free};
 }
 
+static size_t bitmap_words(const struct region *r) {
+    return (r->superslabs + 63) / 64;
+}
+
 static bool search(struct region *r, const uint64_t *bitmap, const struct wanted *wanted, int candidates,
                    struct place *out) {
-    for (long s = next_in(r, bitmap, 0); s >= 0 && candidates != 0; s = next_in(r, bitmap, (size_t)s + 1)) {
-        struct superslab state = usable(&r->states[s], wanted);
-        uint32_t starts = fitting(state.free, wanted);
-        if (starts != 0) {
-            *out = (struct place){r, (size_t)s, bit_lowest(starts)};
-            return true;
+    for (size_t w = 0; w < bitmap_words(r); w++) {
+        for (uint64_t bits = bitmap[w]; bits != 0 && candidates != 0; bits &= bits - 1) {
+            size_t superslab = w * 64 + bit_lowest(bits);
+            struct superslab state = usable(&r->states[superslab], wanted);
+            uint32_t starts = fitting(state.free, wanted);
+            if (starts != 0) {
+                *out = (struct place){r, superslab, bit_lowest(starts)};
+                return true;
+            }
+            candidates--;
         }
-        candidates--;
     }
     return false;
 }
@@ -129,39 +121,45 @@ struct best {
     int candidates;
 };
 
-/* Whether there can be no better place than what the superslab has. */
+/* False if there can be no better place than what the superslab has. */
 static bool look_at(struct region *r, size_t superslab, const struct wanted *wanted, bool whole,
                     struct best *best) {
     struct superslab state = usable(&r->states[superslab], wanted);
     unsigned first = 0;
     if (whole && fitting(state.dirty, wanted) == 0) {
         best->candidates--;
-        return false;
+        return true;
     }
     best->candidates -= GLANCES;
     struct merit merit = best_start(&state, wanted, &first);
     if (merit.dirty == 0 || !better(merit, best->merit)) {
-        return false;
+        return true;
     }
     best->merit = merit;
     best->place = (struct place){r, superslab, first};
-    return merit.dirty == wanted->slabs && (wanted->slabs == 1 || merit.hole == wanted->slabs);
+    return merit.dirty < wanted->slabs || (wanted->slabs > 1 && merit.hole > wanted->slabs);
+}
+
+/* Whether the search is to go on behind the region. */
+static bool look_at_region(struct region *r, const struct wanted *wanted, bool whole, struct best *best) {
+    const uint64_t *ahead = wanted->with_ahead ? r->ahead : r->dirty;
+    for (size_t w = 0; w < bitmap_words(r); w++) {
+        for (uint64_t bits = r->dirty[w] | ahead[w]; bits != 0; bits &= bits - 1) {
+            if (!look_at(r, w * 64 + bit_lowest(bits), wanted, whole, best) || best->candidates <= 0) {
+                return false;
+            }
+        }
+    }
+    return true;
 }
 
 /* The best place among superslabs that have resident slabs to give; `whole` looks only at those where all of
  * the run can be resident. */
 static bool search_dirty(const struct wanted *wanted, bool whole, struct place *out) {
     struct best best = {.merit = {0, SLABS_PER_SUPERSLAB + 1}, .candidates = CANDIDATES_MAX * GLANCES};
-    bool done = false;
-    for (struct region *r = arena.oldest; r != NULL && !done && best.candidates > 0; r = r->next) {
-        const uint64_t *ahead = wanted->with_ahead ? r->ahead : r->dirty;
-        size_t words = r->only_huge ? 0 : (r->superslabs + 63) / 64;
-        for (size_t w = 0; w < words; w++) {
-            for (uint64_t bits = r->dirty[w] | ahead[w]; bits != 0 && !done && best.candidates > 0;
-                 bits &= bits - 1) {
-                done = look_at(r, w * 64 + bit_lowest(bits), wanted, whole, &best);
-            }
-        }
+    struct region *r = arena.oldest;
+    while (r != NULL && (r->only_huge || look_at_region(r, wanted, whole, &best))) {
+        r = r->next;
     }
     *out = best.place;
     return best.merit.dirty > 0;

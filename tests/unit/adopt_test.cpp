@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "hakmem.h"
+#include "support/equal_blocks.h"
 #include "support/pattern.h"
 #include "support/random.h"
 #include "support/resident.h"
@@ -23,7 +24,9 @@ namespace {
 
 using hakmem_test::counter;
 using hakmem_test::fill_pattern;
+using hakmem_test::free_blocks;
 using hakmem_test::kMiB;
+using hakmem_test::make_equal_blocks;
 using hakmem_test::pattern_intact;
 using hakmem_test::Random;
 using hakmem_test::run_threads;
@@ -35,10 +38,7 @@ class Sleeper {
   public:
     Sleeper(std::size_t size, std::size_t bytes, std::size_t gap, bool keeps_most)
         : thread_([=, this] {
-              std::vector<void *> blocks(bytes / size);
-              for (void *&block : blocks) {
-                  block = hak_malloc(size);
-              }
+              const std::vector<void *> blocks = make_equal_blocks(bytes / size, size);
               for (std::size_t i = 0; i < blocks.size(); i++) {
                   if ((i % gap == 0) != keeps_most) {
                       kept_.push_back(blocks[i]);
@@ -49,9 +49,7 @@ class Sleeper {
               hak_tiny_magazine_flush_all();
               asleep_.set_value();
               woken_.get_future().wait();
-              for (void *block : kept_) {
-                  hak_free(block);
-              }
+              free_blocks(kept_);
           }) {
         asleep_.get_future().wait();
     }
@@ -79,20 +77,6 @@ class Sleeper {
     std::thread thread_; // the last: it uses the others
 };
 
-std::vector<void *> allocate(std::size_t size, std::size_t bytes) {
-    std::vector<void *> blocks(bytes / size);
-    for (void *&block : blocks) {
-        block = hak_malloc(size);
-    }
-    return blocks;
-}
-
-void release_all(const std::vector<void *> &blocks) {
-    for (void *block : blocks) {
-        hak_free(block);
-    }
-}
-
 class Adopt : public testing::TestWithParam<std::size_t> {};
 
 TEST_P(Adopt, WhatAThreadHasLeftFreeServesOthersWhileItSleeps) {
@@ -100,11 +84,11 @@ TEST_P(Adopt, WhatAThreadHasLeftFreeServesOthersWhileItSleeps) {
     const Sleeper sleeper(size, 32 * kMiB, 4, false);
     const std::uint64_t created = counter("slabs_created");
     const std::uint64_t adopted = counter("slabs_adopted");
-    const std::vector<void *> blocks = allocate(size, 16 * kMiB);
+    const std::vector<void *> blocks = make_equal_blocks(16 * kMiB / size, size);
     EXPECT_GT(counter("slabs_adopted") - adopted, 0u);
     // Those of other sizes; 16 MiB would be 256 of them.
     EXPECT_LE(counter("slabs_created") - created, 16u);
-    release_all(blocks);
+    free_blocks(blocks);
 }
 
 // The few blocks that others got of them would hold them when their owner has freed the rest.
@@ -112,9 +96,9 @@ TEST_P(Adopt, SlabsThatAreNearlyFullStayTheirOwners) {
     const std::size_t size = GetParam();
     const Sleeper sleeper(size, 32 * kMiB, 20, true);
     const std::uint64_t adopted = counter("slabs_adopted");
-    const std::vector<void *> blocks = allocate(size, 1 * kMiB);
+    const std::vector<void *> blocks = make_equal_blocks(1 * kMiB / size, size);
     EXPECT_EQ(counter("slabs_adopted") - adopted, 0u);
-    release_all(blocks);
+    free_blocks(blocks);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Adopt, testing::Values(300, 1000, 5000, 20'000),
@@ -133,14 +117,14 @@ TEST_P(AdoptTiny, ThreadsThatRunGetNoBlocksOfTheSameCacheLine) {
         lines.insert(first / kLineBytes);
         lines.insert((first + size - 1) / kLineBytes);
     }
-    const std::vector<void *> blocks = allocate(size, 4 * kMiB);
+    const std::vector<void *> blocks = make_equal_blocks(4 * kMiB / size, size);
     std::size_t shared = 0;
     for (void *block : blocks) {
         const auto first = reinterpret_cast<std::uintptr_t>(block);
         shared += lines.count(first / kLineBytes) + lines.count((first + size - 1) / kLineBytes);
     }
     EXPECT_EQ(shared, 0u);
-    release_all(blocks);
+    free_blocks(blocks);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, AdoptTiny, testing::Values(8, 16, 48, 112),

@@ -8,11 +8,14 @@
 #include <vector>
 
 #include "hakmem.h"
+#include "support/equal_blocks.h"
 #include "support/lanes.h"
 #include "support/threads.h"
 
 namespace {
 
+using hakmem_test::free_blocks;
+using hakmem_test::make_equal_blocks;
 using hakmem_test::run_in_thread;
 
 constexpr std::size_t kSlabBytes = 64 * hakmem_test::kKiB;
@@ -123,13 +126,7 @@ TEST(Magazine, EveryBlockOfASlabCanBeLiveAtOnce) {
 }
 
 void allocate_and_free(std::size_t count, std::size_t size) {
-    std::vector<void *> blocks(count);
-    for (void *&block : blocks) {
-        block = hak_malloc(size);
-    }
-    for (void *block : blocks) {
-        hak_free(block);
-    }
+    free_blocks(make_equal_blocks(count, size));
 }
 
 TEST(Magazine, WhatIsInOneGoesToItsSlabsWhileTheThreadUsesOtherSizes) {

@@ -13,6 +13,7 @@
 
 #include "hakmem.h"
 #include "os/fault.h"
+#include "support/equal_blocks.h"
 #include "support/population.h"
 #include "support/random.h"
 #include "support/resident.h"
@@ -24,9 +25,11 @@
 namespace {
 
 using hakmem_test::counter;
+using hakmem_test::free_blocks;
 using hakmem_test::happens;
 using hakmem_test::kKiB;
 using hakmem_test::kMiB;
+using hakmem_test::make_equal_blocks;
 using hakmem_test::Population;
 #if !HAKMEM_TEST_SANITIZED
 using hakmem_test::PointerArray;
@@ -44,20 +47,6 @@ std::uint64_t cached_bytes() {
     hak_stats_t stats{};
     hak_stats_get(&stats);
     return stats.cached_bytes;
-}
-
-std::vector<void *> build_equal(std::size_t count, std::size_t size) {
-    std::vector<void *> blocks(count);
-    for (void *&block : blocks) {
-        block = hak_malloc(size);
-    }
-    return blocks;
-}
-
-void free_all(const std::vector<void *> &blocks) {
-    for (void *block : blocks) {
-        hak_free(block);
-    }
 }
 
 // A thread that has a stock and no use for it, and that stays awake: it never waits, and is never in the
@@ -177,7 +166,7 @@ TEST(Stock, OfAThreadThatIsAwakeGoesBackOnRequestOfAnother) {
 TEST(Stock, InUseIsLeftAlone) {
     constexpr std::size_t kRounds = 50;
     for (std::size_t round = 0; round < kRounds; round++) {
-        free_all(build_equal(20'000, 64));
+        free_blocks(make_equal_blocks(20'000, 64));
     }
     EXPECT_GT(counter("flushes_stocked"), kRounds);
     EXPECT_LE(counter("stock_returned_blocks"), kRounds * 20'000 / 20);
@@ -209,7 +198,7 @@ TEST(Stock, IsWithinTheBoundWhateverIsDropped) {
 TEST(Stock, OfAListServesTheNext) {
     constexpr std::size_t kNodes = 60'000;
     for (int round = 0; round < 3; round++) {
-        free_all(build_equal(kNodes, 32));
+        free_blocks(make_equal_blocks(kNodes, 32));
     }
     EXPECT_LT(counter("stock_returned_blocks"), kNodes / 10);
 }
@@ -284,8 +273,8 @@ TEST(Stock, DoesWithoutMemoryOfItsOwn) {
 TEST(StockDeathTest, ADoubleFreeIsFoundWhenItGoesBack) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     const auto misuse = [] {
-        const std::vector<void *> blocks = build_equal(kDropped, 64);
-        free_all(blocks);
+        const std::vector<void *> blocks = make_equal_blocks(kDropped, 64);
+        free_blocks(blocks);
         hak_free(blocks[kDropped / 2]);
         hak_tiny_magazine_flush_all();
     };
@@ -296,9 +285,9 @@ TEST(StockDeathTest, AnInvalidFreeIsFoundBeforeOrWhenItGoesBack) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     for (const std::size_t offset : {3, 8, 32}) {
         const auto misuse = [offset] {
-            std::vector<void *> blocks = build_equal(kDropped, 64);
+            std::vector<void *> blocks = make_equal_blocks(kDropped, 64);
             blocks[kDropped / 2] = static_cast<char *>(blocks[kDropped / 2]) + offset;
-            free_all(blocks);
+            free_blocks(blocks);
             hak_tiny_magazine_flush_all();
         };
         EXPECT_DEATH(misuse(), "hakmem: invalid free[^:]*: pointer 0x[0-9a-f]+, size class 64 B") << offset;
