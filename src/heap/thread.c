@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 /* `common` puts it behind all else that starts as zero: it is only read, and so costs no page. */
 __attribute__((common)) struct heap heap_of_no_thread;
@@ -109,6 +110,16 @@ COLD static void run_in_background(void) {
     parcels_return_all(); /* sent by threads that saw this one just before it ended */
 }
 
+static COLD void refuse_pages(void) {
+    if (!foreign_libc_present()) {
+        report_line("the kernel's pages are not of 4 KiB, which is all that HAKMEM can do: link another malloc");
+        abort();
+    }
+    libc_forced = true;
+    report_line("the kernel's pages are not of 4 KiB; libc's allocator serves this program");
+    report_fallback(FALLBACK_LIBC_FORCED, 0);
+}
+
 static NOINLINE void start_slow(void) {
     lock_acquire(&start_lock);
     if (!atomic_load_explicit(&started, memory_order_relaxed)) {
@@ -120,7 +131,9 @@ static NOINLINE void start_slow(void) {
             profile_start(0);
         }
         has_key = pthread_key_create(&key, end_thread) == 0;
-        if (option_bool(OPTION_FORCE_LIBC_ALLOC)) {
+        if (UNLIKELY(!os_pages_are_known())) {
+            refuse_pages();
+        } else if (option_bool(OPTION_FORCE_LIBC_ALLOC)) {
             libc_forced = foreign_libc_present();
             if (libc_forced) {
                 report_fallback(FALLBACK_LIBC_FORCED, 0);

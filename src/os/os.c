@@ -11,6 +11,7 @@
 #include <linux/futex.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -384,6 +385,10 @@ int os_open_for_writing(const char *path) {
      * wait. */
     return (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK,
                         0644);
+}
+
+bool os_pages_are_known(void) {
+    return getauxval(AT_PAGESZ) == OS_PAGE_BYTES;
 }
 
 bool os_file_may_have(size_t bytes) {

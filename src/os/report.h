@@ -11,7 +11,7 @@
 
 /* Why something did not go the way it should. Each is counted always, logged if wanted. */
 enum fallback {
-    FALLBACK_LIBC_FORCED,  /* HAKMEM_FORCE_LIBC_ALLOC */
+    FALLBACK_LIBC_FORCED,  /* HAKMEM_FORCE_LIBC_ALLOC, or pages of another size */
     FALLBACK_FOREIGN_FREE, /* a block of libc's, handed to libc */
     FALLBACK_FOREIGN_REALLOC,
     FALLBACK_FOREIGN_SIZE,
