@@ -91,6 +91,7 @@ struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_stat
         /* Before giving up: what is being purged just now, and address space without a block in it. */
         arena_wait_for_purge();
         found = place_find(slabs, alignment_slabs, use, &place) ||
+                place_find_last(slabs, alignment_slabs, &place) ||
                 (arena_end_idle_regions() && arena_add_region(1, false) != NULL &&
                  place_find(slabs, alignment_slabs, use, &place));
     }

@@ -58,7 +58,7 @@ static size_t bitmap_words(const struct region *r) {
 
 static bool search(struct region *r, const uint64_t *bitmap, const struct wanted *wanted, int candidates,
                    struct place *out) {
-    for (size_t w = 0; w < bitmap_words(r); w++) {
+    for (size_t w = 0; w < bitmap_words(r) && candidates != 0; w++) {
         for (uint64_t bits = bitmap[w]; bits != 0 && candidates != 0; bits &= bits - 1) {
             size_t superslab = w * 64 + bit_lowest(bits);
             struct superslab state = usable(&r->states[superslab], wanted);
@@ -172,17 +172,37 @@ static bool find_within(const struct wanted *wanted, struct place *out) {
         (arena.dirty_slabs > 0 && slabs > 1 && search_dirty(wanted, false, out))) {
         return true;
     }
-    unsigned sure = log2_ceil(max_size(slabs, wanted->alignment_slabs));
+    /* A free run of so many slabs has a place, wherever it begins. */
+    unsigned sure = log2_ceil(min_size(slabs + wanted->alignment_slabs - 1, SLABS_PER_SUPERSLAB));
     for (struct region *r = arena.oldest; r != NULL; r = r->next) {
         if (r->only_huge) {
             continue;
         }
-        if (search(r, r->avail[bit_highest(slabs)], wanted, CANDIDATES_MAX, out) ||
-            search(r, r->avail[sure], wanted, -1, out)) {
+        for (unsigned level = bit_highest(slabs); level < sure; level++) {
+            if (search(r, r->avail[level], wanted, CANDIDATES_MAX, out)) {
+                return true;
+            }
+        }
+        if (search(r, r->avail[sure], wanted, 1, out)) {
             return true;
         }
         if (r->committed < r->superslabs && region_commit(r, r->committed + 1)) {
-            return search(r, r->avail[AVAIL_LEVELS - 1], wanted, -1, out);
+            return search(r, r->avail[AVAIL_LEVELS - 1], wanted, 1, out);
+        }
+    }
+    return false;
+}
+
+COLD bool place_find_last(unsigned slabs, unsigned alignment_slabs, struct place *out) {
+    struct wanted wanted = want(slabs, alignment_slabs, true);
+    for (struct region *r = arena.oldest; r != NULL; r = r->next) {
+        for (size_t superslab = 0; superslab < r->committed && !r->only_huge; superslab++) {
+            struct superslab state = usable(&r->states[superslab], &wanted);
+            uint32_t starts = fitting(state.free, &wanted);
+            if (starts != 0) {
+                *out = (struct place){r, superslab, bit_lowest(starts)};
+                return true;
+            }
         }
     }
     return false;

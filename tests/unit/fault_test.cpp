@@ -372,4 +372,43 @@ TEST(FaultOfRemap, FallsBackToCopying) {
     switch_faults_off();
 }
 
+// A search looks at so many superslabs and no more, unless there is nothing else to be had.
+TEST(FaultOfReserve, MemoryThatIsFreeServesBeforeThereIsNone) {
+    constexpr std::size_t kSlab = 64 << 10;
+    constexpr std::size_t kSuperslab = 32 * kSlab;
+    constexpr std::size_t kTooSmall = 16 * kSlab;
+    constexpr std::size_t kWanted = 20 * kSlab;
+    constexpr std::size_t kFitting = 4;
+    std::vector<void *> holes(100);
+    std::vector<void *> kept(holes.size());
+    for (std::size_t i = 0; i < holes.size(); i++) {
+        std::size_t bytes = i + kFitting < holes.size() ? kTooSmall : kWanted;
+        holes[i] = hak_aligned_alloc(kSuperslab, bytes);
+        kept[i] = hak_malloc(kSuperslab - bytes);
+        ASSERT_NE(holes[i], nullptr);
+        ASSERT_EQ(kept[i], static_cast<char *>(holes[i]) + bytes) << "the test needs them in one superslab";
+    }
+    os_fault_set(OS_FAULT_RESERVE, 0, kEveryCall);
+    os_fault_set(OS_FAULT_COMMIT, 0, kEveryCall);
+    std::vector<void *> others;
+    while (void *block = hak_malloc(kSuperslab)) {
+        others.push_back(block);
+    }
+    for (void *hole : holes) {
+        hak_free(hole);
+    }
+    for (std::size_t i = 0; i < kFitting; i++) {
+        void *block = hak_malloc(kWanted);
+        EXPECT_NE(block, nullptr) << i << " of " << kFitting << " holes were found";
+        others.push_back(block);
+    }
+    EXPECT_EQ(hak_malloc(kWanted), nullptr);
+    EXPECT_EQ(errno, ENOMEM);
+    switch_faults_off();
+    others.insert(others.end(), kept.begin(), kept.end());
+    for (void *block : others) {
+        hak_free(block);
+    }
+}
+
 } // namespace
