@@ -2,10 +2,8 @@
 #include "api/names.h"
 #include "arena/arena.h"
 #include "heap/allocate.h"
+#include "heap/collect.h"
 #include "heap/holes.h"
-#include "heap/sampling.h"
-#include "heap/stock.h"
-#include "options/options.h"
 
 #include <errno.h>
 
@@ -79,29 +77,10 @@ size_t hak_tiny_magazine_flush_all(void) {
 
 size_t hak_collect(void) {
     size_t holes = 0;
-    runtime_start();
-    struct heap *self = thread_heap_now();
-    if (self == &heap_of_no_thread) {
-        self = NULL;
-    } else {
-        heap_enter(self);
-        heap_flush_all(self, FLUSH_API);
-        heap_retire_slabs(self);
-    }
+    heap_collect();
     for (uint32_t id = 1; id < heap_id_limit(); id++) {
-        if (option_bool(OPTION_RECLAIM) && heap_by_id(id) != self) {
-            heap_reclaim(heap_by_id(id));
-        }
-    }
-    heap_retire_abandoned();
-    sampling_collect();
-    for (uint32_t id = 1; id < heap_id_limit(); id++) {
-        parcels_return(self, heap_by_id(id));
-        stocks_return(self, heap_by_id(id));
-        bin_sweep(self, heap_by_id(id));
         holes += holes_purge(heap_by_id(id));
     }
-    heap_leave(self);
     heap_trim_abandoned();
     return arena_purge_all() + holes;
 }

@@ -1,6 +1,7 @@
 #include "heap/allocate.h"
 
 #include "arena/arena.h"
+#include "heap/collect.h"
 #include "heap/foreign.h"
 #include "heap/large.h"
 #include "heap/sampling.h"
@@ -69,22 +70,45 @@ static void *allocate_large(size_t size, size_t alignment, bool *zero) {
     return p;
 }
 
-NOINLINE void *allocate(size_t size) {
-    void *p;
+/* As malloc, without another try: NULL if there is no memory. */
+static ALWAYS_INLINE void *serve(size_t size) {
     bool zero;
     if (LIKELY(size <= MID_MAX_BYTES)) {
         if (UNLIKELY(thread_heap_now() == &heap_of_no_thread && runtime_libc_forced())) {
             return foreign_malloc(size);
         }
-        p = allocate_class(size_class_for(size), size, true);
-    } else if (size > REQUEST_MAX_BYTES) {
-        p = NULL;
-    } else if (UNLIKELY(runtime_libc_forced())) {
-        return foreign_malloc(size);
-    } else {
-        p = allocate_large(size, SLAB_BYTES, &zero);
+        return allocate_class(size_class_for(size), size, true);
     }
-    return LIKELY(p != NULL) ? p : out_of_memory(size);
+    if (size > REQUEST_MAX_BYTES) {
+        return NULL;
+    }
+    return UNLIKELY(runtime_libc_forced()) ? foreign_malloc(size) : allocate_large(size, SLAB_BYTES, &zero);
+}
+
+static void *serve_aligned(size_t alignment, size_t size, bool *zero) {
+    return size <= MID_MAX_BYTES && alignment <= SLAB_BYTES
+               ? allocate_class(size_class_aligned(size, alignment), size, false)
+               : allocate_large(size, alignment, zero);
+}
+
+/* What is held back may be all that is missing. */
+static bool may_try_again(size_t size) {
+    return size <= REQUEST_MAX_BYTES && !runtime_libc_forced() && heap_collect_for(size);
+}
+
+static COLD void *serve_at_last(size_t size) {
+    void *p = may_try_again(size) ? serve(size) : NULL;
+    return p != NULL ? p : out_of_memory(size);
+}
+
+static COLD void *serve_aligned_at_last(size_t alignment, size_t size, bool *zero) {
+    void *p = may_try_again(size) ? serve_aligned(alignment, size, zero) : NULL;
+    return p != NULL ? p : out_of_memory(size);
+}
+
+NOINLINE void *allocate(size_t size) {
+    void *p = serve(size);
+    return LIKELY(p != NULL) ? p : serve_at_last(size);
 }
 
 void *allocate_aligned(size_t alignment, size_t size) {
@@ -94,14 +118,9 @@ void *allocate_aligned(size_t alignment, size_t size) {
     if (runtime_libc_forced()) {
         return foreign_memalign(alignment, size);
     }
-    void *p;
     bool zero;
-    if (size <= MID_MAX_BYTES && alignment <= SLAB_BYTES) {
-        p = allocate_class(size_class_aligned(size, alignment), size, false);
-    } else {
-        p = allocate_large(size, alignment, &zero);
-    }
-    return p != NULL ? p : out_of_memory(size);
+    void *p = serve_aligned(alignment, size, &zero);
+    return p != NULL ? p : serve_aligned_at_last(alignment, size, &zero);
 }
 
 void *allocate_zeroed(size_t size) {
@@ -117,10 +136,8 @@ void *allocate_zeroed(size_t size) {
     }
     bool zero;
     void *p = allocate_large(size, SLAB_BYTES, &zero);
-    if (p == NULL) {
-        return out_of_memory(size);
-    }
-    return zero ? p : memset(p, 0, size);
+    p = p != NULL ? p : serve_aligned_at_last(SLAB_BYTES, size, &zero);
+    return p == NULL || zero ? p : memset(p, 0, size);
 }
 
 /* ---- The way back ------------------------------------------------------------------------------ */

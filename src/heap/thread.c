@@ -112,7 +112,8 @@ COLD static void run_in_background(void) {
 
 static COLD void refuse_pages(void) {
     if (!foreign_libc_present()) {
-        report_line("the kernel's pages are not of 4 KiB, which is all that HAKMEM can do: link another malloc");
+        report_line(
+            "the kernel's pages are not of 4 KiB, which is all that HAKMEM can do: link another malloc");
         abort();
     }
     libc_forced = true;

@@ -14,8 +14,8 @@
 #define OS_PAGE_BYTES 4096
 #define OS_HUGE_PAGE_BYTES ((size_t)2 << 20)
 
-/* Whether the kernel's pages are the ones that everything here is built on. Some of aarch64 have larger ones: to
- * give back a page there gives back its neighbours, too, and what the program has in them. */
+/* Whether the kernel's pages are the ones that everything here is built on. Some of aarch64 have larger ones:
+ * to give back a page there gives back its neighbours, too, and what the program has in them. */
 bool os_pages_are_known(void);
 
 /* Address space without memory behind it, aligned; NULL if none is to be had. Counts against

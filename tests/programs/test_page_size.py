@@ -11,9 +11,7 @@ WORK = ["sh", "-c", "for i in 1 2 3; do seq 1 20000 | sort -r | head -1; done"]
 def test_larger_pages_are_left_to_libc_and_the_program_is_told(runner: Runner, builder: Builder) -> None:
     larger = builder.plugin("c/larger_pages.c")
     plain = runner.run_plain(WORK)
-    served = runner.run(
-        WORK, env={"LD_PRELOAD": f"{larger}:{runner.library}"}, proven=False, may_speak=True
-    )
+    served = runner.run(WORK, env={"LD_PRELOAD": f"{larger}:{runner.library}"}, proven=False, may_speak=True)
     assert served.stdout == plain.stdout, served
     assert served.library_lines, served
     for line in served.library_lines:

@@ -15,6 +15,7 @@
 
 #include "hakmem.h"
 #include "os/fault.h"
+#include "support/equal_blocks.h"
 #include "support/lanes.h"
 #include "support/pattern.h"
 #include "support/random.h"
@@ -28,12 +29,14 @@ using hakmem_test::all_zero;
 using hakmem_test::fill_pattern;
 using hakmem_test::kEdges;
 using hakmem_test::kMiB;
+using hakmem_test::make_equal_blocks;
 using hakmem_test::pattern_intact;
 using hakmem_test::Random;
 using hakmem_test::ResidentMeter;
 using hakmem_test::run_in_thread;
 using hakmem_test::run_threads;
 using hakmem_test::scaled;
+using hakmem_test::shuffle;
 
 constexpr std::array<const char *, OS_FAULT_KINDS> kKindNames = {"Reserve", "Commit", "Purge", "Remap"};
 constexpr long kEveryCall = -1;
@@ -410,5 +413,48 @@ TEST(FaultOfReserve, MemoryThatIsFreeServesBeforeThereIsNone) {
         hak_free(block);
     }
 }
+
+// Of blocks freed in no order, the few that a thread keeps for its next allocations lie in most of their
+// slabs.
+class FaultOfReserveAfterADrop : public testing::TestWithParam<void *(*)(std::size_t)> {};
+
+TEST_P(FaultOfReserveAfterADrop, WhatIsKeptForLaterServesBeforeThereIsNoMemory) {
+    constexpr std::size_t kBytes = 64;
+    constexpr std::size_t kDropped = 16 * kMiB;
+    std::vector<void *> blocks = make_equal_blocks(kDropped / kBytes, kBytes);
+    os_fault_set(OS_FAULT_RESERVE, 0, kEveryCall);
+    os_fault_set(OS_FAULT_COMMIT, 0, kEveryCall);
+    std::vector<void *> others;
+    while (void *block = hak_malloc(64 << 10)) {
+        others.push_back(block);
+    }
+    Random random(7);
+    shuffle(blocks, random);
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+    std::size_t served = 0;
+    while (void *block = GetParam()(kMiB)) {
+        served += kMiB;
+        std::memset(block, 0xA5, kMiB);
+        others.push_back(block);
+    }
+    EXPECT_EQ(errno, ENOMEM);
+    EXPECT_GE(served, kDropped / 4 * 3);
+    switch_faults_off();
+    for (void *block : others) {
+        hak_free(block);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Requests, FaultOfReserveAfterADrop,
+                         testing::Values([](std::size_t size) { return hak_malloc(size); },
+                                         [](std::size_t size) {
+                                             void *block = hak_calloc(1, size);
+                                             EXPECT_TRUE(block == nullptr || all_zero(block, size));
+                                             return block;
+                                         },
+                                         [](std::size_t size) { return hak_aligned_alloc(1 << 17, size); },
+                                         [](std::size_t size) { return hak_realloc(nullptr, size); }));
 
 } // namespace

@@ -1,4 +1,5 @@
-/* A library that makes others believe that the kernel's pages are of 64 KiB, as those of some of aarch64 are. */
+/* A library that makes others believe that the kernel's pages are of 64 KiB, as those of some of aarch64 are.
+ */
 #include <sys/auxv.h>
 
 unsigned long getauxval(unsigned long type) {
