@@ -120,10 +120,13 @@ static char *reserve_at(char *place, size_t bytes) {
  * lie low needs room. */
 #define LOWEST_ASKED_FOR ((uintptr_t)4 << 30)
 
-void *os_reserve(size_t bytes, size_t alignment) {
-    if (fault_due(OS_FAULT_RESERVE)) {
-        return NULL;
-    }
+/* Debuggers write what nobody can read, or what reads as zeros, as so many bytes of a core file. */
+static void set_dumped(void *address, size_t bytes, bool dumped) {
+    count_call();
+    KEEPING_ERRNO(int, madvise(address, bytes, dumped ? MADV_DODUMP : MADV_DONTDUMP));
+}
+
+static void *reserve(size_t bytes, size_t alignment) {
     uintptr_t last = atomic_load_explicit(&reserved_last, memory_order_relaxed);
     if (alignment > OS_PAGE_BYTES && last > LOWEST_ASKED_FOR + bytes + alignment) {
         char *given = reserve_at((char *)round_down(last - bytes, alignment), bytes);
@@ -158,8 +161,19 @@ void *os_reserve(size_t bytes, size_t alignment) {
     return start;
 }
 
+void *os_reserve(size_t bytes, size_t alignment) {
+    void *p = fault_due(OS_FAULT_RESERVE) ? NULL : reserve(bytes, alignment);
+    if (p != NULL) {
+        set_dumped(p, bytes, false);
+    }
+    return p;
+}
+
 void *os_reserve_zeros(size_t bytes) {
     void *zeros = fault_due(OS_FAULT_RESERVE) ? NULL : map(NULL, bytes, PROT_READ, 0);
+    if (zeros != NULL) {
+        set_dumped(zeros, bytes, false);
+    }
     atomic_store_explicit(&reserved_last, (uintptr_t)zeros, memory_order_relaxed);
     return zeros;
 }
@@ -169,7 +183,11 @@ bool os_commit(void *address, size_t bytes) {
         return false;
     }
     count_call();
-    return mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
+    if (mprotect(address, bytes, PROT_READ | PROT_WRITE) != 0) {
+        return false;
+    }
+    set_dumped(address, bytes, true);
+    return true;
 }
 
 bool os_populate(void *address, size_t bytes) {

@@ -19,9 +19,9 @@
 bool os_pages_are_known(void);
 
 /* Address space without memory behind it, aligned; NULL if none is to be had. Counts against
- * RLIMIT_AS, not against the commit limit. */
+ * RLIMIT_AS, not against the commit limit. Not a part of core files, before os_commit. */
 void *os_reserve(size_t bytes, size_t alignment);
-/* Address space that reads as zeros without costing memory. */
+/* Address space that reads as zeros without costing memory; likewise. */
 void *os_reserve_zeros(size_t bytes);
 /* Ends a reservation. */
 void os_release(void *address, size_t bytes);
