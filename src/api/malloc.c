@@ -13,30 +13,15 @@ ALSO_NAMED(malloc, hak_malloc, void *, (size_t size))
 ALSO_NAMED(free, hak_free, void, (void *p))
 ALSO_NAMED(cfree, hak_free, void, (void *p))
 
-/* The size is a promise of the caller's that this allocator does not need. */
-HAK_EXPORT void free_sized(void *p, size_t size);
-HAK_EXPORT void free_aligned_sized(void *p, size_t alignment, size_t size);
-
-#ifdef HAKMEM_STANDARD_NAMES
-void free_sized(void *p, size_t size) {
-    (void)size;
-    fast_release(p, release);
-}
-
-void free_aligned_sized(void *p, size_t alignment, size_t size) {
-    (void)alignment;
-    (void)size;
-    fast_release(p, release);
-}
-#endif
-
 #ifdef HAKMEM_STATIC
 /* A static link takes only those members of an archive that something refers to by then; libc would
  * supply the rest of the family later, and a second malloc with it. */
 void hak_cxx_report(const char *message);
+void free_sized(void *p, size_t size);
 __attribute__((used)) static const void *const whole_family[] = {
     (const void *)hak_calloc,        /* calloc.c */
     (const void *)hak_realloc,       /* realloc.c */
+    (const void *)free_sized,        /* forwarded.c */
     (const void *)hak_aligned_alloc, /* aligned.c */
     (const void *)hak_collect,       /* introspect.c */
     (const void *)hak_cxx_report,    /* mallinfo.c */

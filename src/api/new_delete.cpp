@@ -1,8 +1,9 @@
 // operator new and delete in all their forms, on top of hak_malloc and hak_free.
 //
 // Promises what the C++ standard asks: the new-handler is called until memory is found, bad_alloc is
-// thrown by the forms that may throw. The shared library must not depend on a C++ runtime (it is
-// preloaded into C programs), so there the runtime is looked for when it is needed.
+// thrown by the forms that may throw, and of a program that replaces only some forms, the others call these.
+// The shared library must not depend on a C++ runtime (it is preloaded into C programs), so there the runtime
+// is looked for when it is needed.
 
 #include "hakmem.h"
 
@@ -114,11 +115,6 @@ __attribute__((cold, noinline)) void *insist_quietly(std::size_t size, std::size
 }
 #endif
 
-inline void *allocate_quietly(std::size_t size, std::size_t alignment) noexcept {
-    void *p = attempt(size, alignment);
-    return __builtin_expect(p != nullptr, 1) ? p : insist_quietly(size, alignment);
-}
-
 } // namespace
 
 #define PUBLIC __attribute__((visibility("default")))
@@ -126,20 +122,49 @@ inline void *allocate_quietly(std::size_t size, std::size_t alignment) noexcept 
 PUBLIC void *operator new(std::size_t size) {
     return allocate(size, 0);
 }
+PUBLIC void *operator new(std::size_t size, std::align_val_t alignment) {
+    return allocate(size, static_cast<std::size_t>(alignment));
+}
+PUBLIC void operator delete(void *p) noexcept {
+    hak_free(p);
+}
+PUBLIC void operator delete(void *p, std::align_val_t) noexcept {
+    hak_free(p);
+}
+
+#define OWN __attribute__((visibility("hidden"), malloc, alloc_size(1)))
+extern "C" OWN void *hak_own_new(std::size_t size) __attribute__((alias("_Znwm")));
+extern "C" OWN void *hak_own_aligned_new(std::size_t size, std::align_val_t alignment)
+    __attribute__((alias("_ZnwmSt11align_val_t")));
+
+namespace {
+
+// Whether the program has its own throwing form, which the quiet one is to call.
+inline bool is_replaced(std::size_t alignment) {
+    using Plain = void *(*)(std::size_t);
+    using Aligned = void *(*)(std::size_t, std::align_val_t);
+    return alignment == 0 ? static_cast<Plain>(::operator new) != hak_own_new
+                          : static_cast<Aligned>(::operator new) != hak_own_aligned_new;
+}
+
+inline void *allocate_quietly(std::size_t size, std::size_t alignment) noexcept {
+    void *p = is_replaced(alignment) ? nullptr : attempt(size, alignment);
+    return __builtin_expect(p != nullptr, 1) ? p : insist_quietly(size, alignment);
+}
+
+} // namespace
+
 PUBLIC void *operator new[](std::size_t size) {
-    return allocate(size, 0);
+    return operator new(size);
+}
+PUBLIC void *operator new[](std::size_t size, std::align_val_t alignment) {
+    return operator new(size, alignment);
 }
 PUBLIC void *operator new(std::size_t size, const std::nothrow_t &) noexcept {
     return allocate_quietly(size, 0);
 }
 PUBLIC void *operator new[](std::size_t size, const std::nothrow_t &) noexcept {
     return allocate_quietly(size, 0);
-}
-PUBLIC void *operator new(std::size_t size, std::align_val_t alignment) {
-    return allocate(size, static_cast<std::size_t>(alignment));
-}
-PUBLIC void *operator new[](std::size_t size, std::align_val_t alignment) {
-    return allocate(size, static_cast<std::size_t>(alignment));
 }
 PUBLIC void *operator new(std::size_t size, std::align_val_t alignment, const std::nothrow_t &) noexcept {
     return allocate_quietly(size, static_cast<std::size_t>(alignment));
@@ -148,39 +173,33 @@ PUBLIC void *operator new[](std::size_t size, std::align_val_t alignment, const 
     return allocate_quietly(size, static_cast<std::size_t>(alignment));
 }
 
-PUBLIC void operator delete(void *p) noexcept {
-    hak_free(p);
-}
 PUBLIC void operator delete[](void *p) noexcept {
-    hak_free(p);
+    operator delete(p);
 }
 PUBLIC void operator delete(void *p, const std::nothrow_t &) noexcept {
-    hak_free(p);
+    operator delete(p);
 }
 PUBLIC void operator delete[](void *p, const std::nothrow_t &) noexcept {
-    hak_free(p);
+    operator delete[](p);
 }
 PUBLIC void operator delete(void *p, std::size_t) noexcept {
-    hak_free(p);
+    operator delete(p);
 }
 PUBLIC void operator delete[](void *p, std::size_t) noexcept {
-    hak_free(p);
+    operator delete[](p);
 }
-PUBLIC void operator delete(void *p, std::align_val_t) noexcept {
-    hak_free(p);
+PUBLIC void operator delete[](void *p, std::align_val_t alignment) noexcept {
+    operator delete(p, alignment);
 }
-PUBLIC void operator delete[](void *p, std::align_val_t) noexcept {
-    hak_free(p);
+PUBLIC void operator delete(void *p, std::size_t, std::align_val_t alignment) noexcept {
+    operator delete(p, alignment);
 }
-PUBLIC void operator delete(void *p, std::size_t, std::align_val_t) noexcept {
-    hak_free(p);
+PUBLIC void operator delete[](void *p, std::size_t, std::align_val_t alignment) noexcept {
+    operator delete[](p, alignment);
 }
-PUBLIC void operator delete[](void *p, std::size_t, std::align_val_t) noexcept {
-    hak_free(p);
+PUBLIC void operator delete(void *p, std::align_val_t alignment, const std::nothrow_t &) noexcept {
+    operator delete(p, alignment);
 }
-PUBLIC void operator delete(void *p, std::align_val_t, const std::nothrow_t &) noexcept {
-    hak_free(p);
-}
-PUBLIC void operator delete[](void *p, std::align_val_t, const std::nothrow_t &) noexcept {
-    hak_free(p);
+PUBLIC void operator delete[](void *p, std::align_val_t alignment, const std::nothrow_t &) noexcept {
+    operator delete[](p, alignment);
 }

@@ -27,3 +27,9 @@ def test_c_program_loads_and_unloads_cpp_plugin(runner: Runner, builder: Builder
     host = builder.program("c/plugin_host.c")
     plugin = builder.plugin("cpp/plugin.cpp")
     runner.same_output([host, plugin, "300"])
+
+
+def test_forms_that_a_program_replaces_serve_the_others(runner: Runner, builder: Builder) -> None:
+    flags = ["-fsized-deallocation", "-faligned-new", "-Wno-sized-deallocation", "-O0"]
+    finished = runner.same_output([builder.program("cpp/operator_new_replaced.cpp", *flags)])
+    assert finished.text == "taken given refused\n", finished

@@ -49,3 +49,8 @@ def test_malloc_info_is_valid_xml(runner: Runner, builder: Builder) -> None:
 
 def test_blocks_of_libc_are_handed_to_libc(runner: Runner, builder: Builder) -> None:
     runner.same_output([builder.program("c/libc_blocks.c")])
+
+
+def test_a_program_with_a_malloc_of_its_own_gets_its_own(runner: Runner, builder: Builder) -> None:
+    finished = runner.same_output([builder.program("c/own_malloc.c")])
+    assert finished.text == "kept, refused\n", finished

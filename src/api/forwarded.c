@@ -1,0 +1,35 @@
+/* Functions that call others of the family by name: a program that brings a malloc of its own, and tools that
+ * put theirs in front, define those that glibc's manual asks for, and not these. The linker leaves the names
+ * open (replaceable.list).
+ */
+#include "api/names.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#ifdef HAKMEM_STANDARD_NAMES
+HAK_EXPORT void *reallocarray(void *p, size_t n, size_t size);
+/* The size is a promise of the caller's that this allocator does not need. */
+HAK_EXPORT void free_sized(void *p, size_t size);
+HAK_EXPORT void free_aligned_sized(void *p, size_t alignment, size_t size);
+
+void *reallocarray(void *p, size_t n, size_t size) {
+    size_t bytes;
+    if (__builtin_mul_overflow(n, size, &bytes)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return realloc(p, bytes);
+}
+
+void free_sized(void *p, size_t size) {
+    (void)size;
+    free(p);
+}
+
+void free_aligned_sized(void *p, size_t alignment, size_t size) {
+    (void)alignment;
+    (void)size;
+    free(p);
+}
+#endif
