@@ -9,6 +9,8 @@
 #include "options/options.h"
 #include "os/os.h"
 
+#include <errno.h>
+
 struct arena arena;
 
 /* 16 MiB. */
@@ -84,6 +86,7 @@ struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_stat
                         struct taken *taken) {
     struct place place;
     struct slab *slab = NULL;
+    int saved_errno = errno; /* free may come here, for a stock */
     lock_acquire(&arena.lock);
     bool found = place_find(slabs, alignment_slabs, use, &place) ||
                  (arena_add_region(1, false) != NULL && place_find(slabs, alignment_slabs, use, &place));
@@ -111,6 +114,7 @@ struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_stat
     } else {
         lock_release(&arena.lock);
     }
+    errno = saved_errno;
     return slab;
 }
 

@@ -196,13 +196,10 @@ static bool find_within(const struct wanted *wanted, struct place *out) {
 COLD bool place_find_last(unsigned slabs, unsigned alignment_slabs, struct place *out) {
     struct wanted wanted = want(slabs, alignment_slabs, true);
     for (struct region *r = arena.oldest; r != NULL; r = r->next) {
-        for (size_t superslab = 0; superslab < r->committed && !r->only_huge; superslab++) {
-            struct superslab state = usable(&r->states[superslab], &wanted);
-            uint32_t starts = fitting(state.free, &wanted);
-            if (starts != 0) {
-                *out = (struct place){r, superslab, bit_lowest(starts)};
-                return true;
-            }
+        bool found = !r->only_huge && (search(r, r->avail[bit_highest(slabs)], &wanted, -1, out) ||
+                                       search(r, r->ahead, &wanted, -1, out));
+        if (found) {
+            return true;
         }
     }
     return false;

@@ -18,7 +18,7 @@ struct place {
 /* A free run of 1 to SLABS_PER_SUPERSLAB slabs that begins on a multiple of `alignment_slabs` of them; makes
  * more of a region usable if need be. False if no region has room. */
 bool place_find(unsigned slabs, unsigned alignment_slabs, enum arena_use use, struct place *out);
-/* The same, when there would be no memory: looks at every superslab there is. */
+/* The same, when there would be no memory: looks at every superslab that may have such a run. */
 bool place_find_last(unsigned slabs, unsigned alignment_slabs, struct place *out);
 
 #endif

@@ -1,17 +1,20 @@
 #include "heap/collect.h"
 
-#include "arena/arena.h"
+#include "arena/region.h"
+#include "heap/alone.h"
 #include "heap/heap.h"
 #include "heap/sampling.h"
 #include "heap/stock.h"
 #include "heap/thread.h"
 #include "options/options.h"
 #include "os/clock.h"
+#include "os/lock.h"
 
-/* After a collection come so many times as long without one. */
+/* After a collection come so many times as long without one, but not more than this. */
 #define PAUSE_TIMES 8
+#define PAUSE_MOST_NS 1000000000u
 
-COLD void heap_collect(void) {
+static void collect(bool of_sleeping_threads) {
     runtime_start();
     struct heap *self = thread_heap_now();
     if (self == &heap_of_no_thread) {
@@ -21,7 +24,7 @@ COLD void heap_collect(void) {
         heap_flush_all(self, FLUSH_API);
         heap_retire_slabs(self);
     }
-    for (uint32_t id = 1; id < heap_id_limit(); id++) {
+    for (uint32_t id = 1; of_sleeping_threads && id < heap_id_limit(); id++) {
         if (option_bool(OPTION_RECLAIM) && heap_by_id(id) != self) {
             heap_reclaim(heap_by_id(id));
         }
@@ -36,16 +39,42 @@ COLD void heap_collect(void) {
     heap_leave(self);
 }
 
-COLD bool heap_collect_for(size_t size) {
-    static _Atomic uint64_t not_before_ns; /* relaxed: a time that stands alone */
-    if (size > arena_used_bytes()) {
+COLD void heap_collect(void) {
+    collect(true);
+}
+
+static struct lock turn; /* one thread at a time; protects what follows */
+static uint64_t not_before_ns;
+
+void heap_collect_lost_by_fork(void) {
+    lock_end_fork(&turn, true);
+}
+
+/* To look whether threads sleep takes files of /proc, which filters of system calls may forbid the program.
+ */
+static bool collect_unless_in_vain(void) {
+    uint64_t begun = os_now_ns();
+    if (begun < not_before_ns) {
         return false;
     }
-    uint64_t begun = os_now_ns();
-    if (begun >= atomic_load_explicit(&not_before_ns, memory_order_relaxed)) {
-        heap_collect();
-        uint64_t ended = os_now_ns();
-        atomic_store_explicit(&not_before_ns, ended + (ended - begun) * PAUSE_TIMES, memory_order_relaxed);
+    collect(false);
+    uint64_t ended = os_now_ns();
+    not_before_ns = ended + min_size((ended - begun) * PAUSE_TIMES, PAUSE_MOST_NS);
+    return true;
+}
+
+COLD bool heap_collect_for(size_t size) {
+    if (size > region_reserved_bytes()) {
+        return false; /* what is missing is perhaps not bytes, but bytes next to each other */
     }
-    return true; /* in a pause, too: another thread may have collected since there was no memory */
+    bool others = !lock_try(&turn);
+    if (others && heap_is_alone()) {
+        return false; /* this is a signal's handler, and would wait for what it has interrupted */
+    }
+    if (others) {
+        lock_acquire(&turn);
+    }
+    bool collected = others || collect_unless_in_vain();
+    lock_release(&turn);
+    return collected;
 }

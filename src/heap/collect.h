@@ -3,8 +3,7 @@
  *
  * Magazines, stocks and parcels hold a few MiB at most, but each of their blocks may be the last of a slab:
  * of a heap that was freed in no order they can pin nearly all. Promises to return all that is held back by
- * the calling thread, by threads that have ended and, where that is safe, by those that sleep. Callers hold
- * no lock. Relies on the heaps.
+ * the calling thread and by threads that have ended. Callers hold no lock. Relies on the heaps.
  */
 #ifndef HAKMEM_HEAP_COLLECT_H
 #define HAKMEM_HEAP_COLLECT_H
@@ -12,12 +11,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Any thread. Purges nothing. */
+/* What sleeping threads hold, too, where that is safe. Any thread. Purges nothing. */
 void heap_collect(void);
 
-/* There is no memory for a request of so many bytes: whether it is worth another try, everything having been
- * collected meanwhile. That takes some ms, and no more than a small part of a program's time, however often
- * it asks. */
+/* There is no memory for a request of so many bytes: whether it is worth another try, because everything has
+ * been collected meanwhile, by this thread or another one. That takes some ms, and no more than a ninth of
+ * the time of a program that asks again and again. */
 bool heap_collect_for(size_t size);
+/* In a forked child. */
+void heap_collect_lost_by_fork(void);
 
 #endif

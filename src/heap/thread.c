@@ -3,6 +3,7 @@
 #include "arena/arena.h"
 #include "arena/decay.h"
 #include "heap/alone.h"
+#include "heap/collect.h"
 #include "heap/event.h"
 #include "heap/foreign.h"
 #include "heap/holes.h"
@@ -275,6 +276,7 @@ static void after_fork(bool child) {
     if (child) {
         holes_turn_lost_by_fork();
         slack_lock_lost_by_fork();
+        heap_collect_lost_by_fork();
     }
 }
 

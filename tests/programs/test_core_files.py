@@ -1,4 +1,4 @@
-"""What a debugger or the kernel writes of a process: its memory, and not the address space that the library keeps."""
+"""What a debugger or the kernel writes of a process: its memory, and not what is only reserved."""
 
 from __future__ import annotations
 

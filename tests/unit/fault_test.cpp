@@ -382,6 +382,7 @@ TEST(FaultOfReserve, MemoryThatIsFreeServesBeforeThereIsNone) {
     constexpr std::size_t kTooSmall = 16 * kSlab;
     constexpr std::size_t kWanted = 20 * kSlab;
     constexpr std::size_t kFitting = 4;
+    hak_collect();
     std::vector<void *> holes(100);
     std::vector<void *> kept(holes.size());
     for (std::size_t i = 0; i < holes.size(); i++) {

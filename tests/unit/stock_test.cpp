@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -262,9 +263,16 @@ TEST(Stock, DoesWithoutMemoryOfItsOwn) {
     hak_collect();
     os_fault_set(OS_FAULT_RESERVE, 0, -1);
     os_fault_set(OS_FAULT_COMMIT, 0, -1);
+    std::vector<void *> others;
+    while (void *block = hak_malloc(64 << 10)) {
+        others.push_back(block);
+    }
+    errno = 0;
     population.drop(1, 1);
+    EXPECT_EQ(errno, 0) << "free keeps it";
     os_fault_set(OS_FAULT_RESERVE, 0, 0);
     os_fault_set(OS_FAULT_COMMIT, 0, 0);
+    free_blocks(others);
     population.build();
     population.drop(1, 1);
     EXPECT_TRUE(population.intact());
