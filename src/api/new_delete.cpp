@@ -1,7 +1,7 @@
 // operator new and delete in all their forms, on top of hak_malloc and hak_free.
 //
 // Promises what the C++ standard asks: the new-handler is called until memory is found, bad_alloc is
-// thrown by the forms that may throw, and of a program that replaces only some forms, the others call these.
+// thrown by the forms that may throw, and where a program replaces only some forms, the others call these.
 // The shared library must not depend on a C++ runtime (it is preloaded into C programs), so there the runtime
 // is looked for when it is needed.
 

@@ -50,7 +50,7 @@ void heap_collect_lost_by_fork(void) {
     lock_end_fork(&turn, true);
 }
 
-/* To look whether threads sleep takes files of /proc, which filters of system calls may forbid the program.
+/* Not of sleeping threads: that takes files of /proc, which filters of system calls may forbid the program.
  */
 static bool collect_unless_in_vain(void) {
     uint64_t begun = os_now_ns();
@@ -64,8 +64,10 @@ static bool collect_unless_in_vain(void) {
 }
 
 COLD bool heap_collect_for(size_t size) {
+    /* And not more than what is in use: where bytes are free, but not next to each other, little may pin
+     * them. */
     if (size > region_reserved_bytes()) {
-        return false; /* what is missing is perhaps not bytes, but bytes next to each other */
+        return false;
     }
     bool others = !lock_try(&turn);
     if (others && heap_is_alone()) {
