@@ -50,8 +50,7 @@ void heap_collect_lost_by_fork(void) {
     lock_end_fork(&turn, true);
 }
 
-/* Not of sleeping threads: that takes files of /proc, which filters of system calls may forbid the program.
- */
+/* Not of sleeping threads: that takes files of /proc, which a filter of system calls may forbid. */
 static bool collect_unless_in_vain(void) {
     uint64_t begun = os_now_ns();
     if (begun < not_before_ns) {
@@ -64,8 +63,7 @@ static bool collect_unless_in_vain(void) {
 }
 
 COLD bool heap_collect_for(size_t size) {
-    /* And not more than what is in use: where bytes are free, but not next to each other, little may pin
-     * them. */
+    /* What is free counts, too: a few blocks may be all that lies between its parts. */
     if (size > region_reserved_bytes()) {
         return false;
     }

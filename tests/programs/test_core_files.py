@@ -10,7 +10,6 @@ from .harness import Runner
 # Prints the bytes of mappings that belong into a core file, and whether the heap's are among them.
 LOOK = r"""
 import re
-text = "x" * 3_000_000
 kept = [bytes([i % 256]) * 700 for i in range(40_000)]
 address = id(kept[20_000])
 total, found = 0, False

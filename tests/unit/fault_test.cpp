@@ -27,6 +27,7 @@ namespace {
 
 using hakmem_test::all_zero;
 using hakmem_test::fill_pattern;
+using hakmem_test::free_blocks;
 using hakmem_test::kEdges;
 using hakmem_test::kMiB;
 using hakmem_test::make_equal_blocks;
@@ -398,9 +399,7 @@ TEST(FaultOfReserve, MemoryThatIsFreeServesBeforeThereIsNone) {
     while (void *block = hak_malloc(kSuperslab)) {
         others.push_back(block);
     }
-    for (void *hole : holes) {
-        hak_free(hole);
-    }
+    free_blocks(holes);
     for (std::size_t i = 0; i < kFitting; i++) {
         void *block = hak_malloc(kWanted);
         EXPECT_NE(block, nullptr) << i << " of " << kFitting << " holes were found";
@@ -410,9 +409,7 @@ TEST(FaultOfReserve, MemoryThatIsFreeServesBeforeThereIsNone) {
     EXPECT_EQ(errno, ENOMEM);
     switch_faults_off();
     others.insert(others.end(), kept.begin(), kept.end());
-    for (void *block : others) {
-        hak_free(block);
-    }
+    free_blocks(others);
 }
 
 // Of blocks freed in no order, the few that a thread keeps for its next allocations lie in most of their
@@ -431,9 +428,7 @@ TEST_P(FaultOfReserveAfterADrop, WhatIsKeptForLaterServesBeforeThereIsNoMemory) 
     }
     Random random(7);
     shuffle(blocks, random);
-    for (void *block : blocks) {
-        hak_free(block);
-    }
+    free_blocks(blocks);
     std::size_t served = 0;
     while (void *block = GetParam()(kMiB)) {
         served += kMiB;
@@ -443,9 +438,7 @@ TEST_P(FaultOfReserveAfterADrop, WhatIsKeptForLaterServesBeforeThereIsNoMemory) 
     EXPECT_EQ(errno, ENOMEM);
     EXPECT_GE(served, kDropped / 4 * 3);
     switch_faults_off();
-    for (void *block : others) {
-        hak_free(block);
-    }
+    free_blocks(others);
 }
 
 INSTANTIATE_TEST_SUITE_P(Requests, FaultOfReserveAfterADrop,

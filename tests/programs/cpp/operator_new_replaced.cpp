@@ -1,4 +1,5 @@
-// A program that replaces just two or four forms of operator new and delete: the others have to call these.
+// A program that replaces the plain and the aligned forms of operator new and delete: the others have to call
+// these.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
