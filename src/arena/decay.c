@@ -155,6 +155,11 @@ static bool may_start(void) {
         !os_main_has_begun() || os_now_ms() < refused_until_ms) {
         return false;
     }
+    /* A child of vfork would take it along when it ends or calls exec, whatever lock of the parent's it
+     * holds. */
+    if (!os_in_own_process()) {
+        return false;
+    }
     thread = STARTING;
     last_success_ms = os_now_ms();
     arena.dirty_low = arena.dirty_slabs;

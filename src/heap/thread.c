@@ -125,6 +125,7 @@ static COLD void refuse_pages(void) {
 static NOINLINE void start_slow(void) {
     lock_acquire(&start_lock);
     if (!atomic_load_explicit(&started, memory_order_relaxed)) {
+        os_note_process();
         options_init();
         size_class_init(option_number(OPTION_MAGAZINE_BYTES));
         arena_init();
@@ -256,6 +257,9 @@ static void before_fork(void) {
 }
 
 static void after_fork(bool child) {
+    if (child) {
+        os_note_process();
+    }
     if (fork_has_no_locks()) {
         if (child) {
             heap_follow_into_child(thread_heap_now());

@@ -102,11 +102,6 @@ static bool publishes; /* as the option says */
 enum { NOBODY, SOMEBODY, HELD_FOR_EVER };
 static _Atomic int holder;
 
-/* Whom all this is about. A process of another number that runs here was not made by fork: it shares the
- * memory with us (vfork, clone), or libc does not know of it, and it has no part in this. Written while there
- * is one thread. */
-static int own_pid;
-
 /* Under `holder`. */
 static struct {
     struct live_page *page; /* NULL: not made yet */
@@ -154,7 +149,7 @@ static bool make_page_undisturbed(void) {
     }
     struct live_page *page = live.page;
     live.credentials = os_credentials();
-    page->pid = (uint32_t)own_pid;
+    page->pid = (uint32_t)os_process_id();
     page->buffer_bytes = TEXT_BYTES;
     page->start_ticks = os_start_ticks();
     memcpy(page->magic, "HAKLIVE1", sizeof page->magic);
@@ -371,7 +366,7 @@ static uint64_t serve(uint64_t now_ms, enum heap_event_place place) {
 
 static COLD void serve_now(uint64_t now_ms, enum heap_event_place place) {
     int saved_errno = errno;
-    if (os_process_id() == own_pid && hold(SOMEBODY)) {
+    if (os_in_own_process() && hold(SOMEBODY)) { /* another process has no part in this */
         /* First, so that a signal that comes meanwhile has the last word. */
         atomic_store_explicit(&due_ms, NEVER, memory_order_relaxed);
         uint64_t pause = serve(now_ms, place);
@@ -429,7 +424,6 @@ static void at_signal(int number) {
 
 /* The page is the parent's, and so is whoever held it, unless the caller itself does. */
 static void begin_in_child(bool alone) {
-    own_pid = os_process_id();
     if (alone && atomic_load_explicit(&holder, memory_order_relaxed) == SOMEBODY) {
         if (live.page != NULL) {
             shared_make_private(live.page, FILE_BYTES);
@@ -448,7 +442,6 @@ static void begin_in_child(bool alone) {
 }
 
 OFTEN void live_start(int stats_signal) {
-    own_pid = os_process_id();
     publishes = option_bool(OPTION_LIVE);
     counters_begin_at(loaded_ms());
     bool listens = stats_signal != 0 && os_on_signal(stats_signal, at_signal);
@@ -466,7 +459,7 @@ OFTEN void live_start(int stats_signal) {
 #define END_PATIENCE 100
 
 OFTEN void live_end(void) {
-    if (os_process_id() != own_pid) {
+    if (!os_in_own_process()) {
         return;
     }
     /* For ever, because threads that still run must not make another page. */

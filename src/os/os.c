@@ -426,3 +426,13 @@ void os_close(int fd) {
 int os_process_id(void) {
     return (int)getpid();
 }
+
+static int own_process;
+
+void os_note_process(void) {
+    own_process = os_process_id();
+}
+
+bool os_in_own_process(void) {
+    return os_process_id() == own_process;
+}

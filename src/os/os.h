@@ -94,6 +94,12 @@ bool os_file_may_have(size_t bytes);
 int os_duplicate(int fd);
 void os_close(int fd);
 int os_process_id(void);
+/* Remembers the calling process as the one that all this is about: when the library starts and in a forked
+ * child, while there is one thread. */
+void os_note_process(void);
+/* Whether the caller is in it. A process of another number that runs here was not made by fork: it shares the
+ * memory with that one (vfork, clone), or libc does not know of it. */
+bool os_in_own_process(void);
 
 /* Tells this layer of the environment before libc knows it. */
 void os_set_environment(char **environment);

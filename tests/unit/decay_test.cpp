@@ -4,6 +4,7 @@
 // ordinary one: there the allocator's own count of what it retains is judged, and the thread by what it does.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -790,6 +791,37 @@ TEST_F(DecayAfterFork, AChildHasNoThreadUntilItNeedsOneAndThenItsOwn) {
         hak_option_set("decay_ms", "10");
         return happens([] { return thread_count() == 1; }) ? static_cast<int>(kFine) : kNotGivenBack;
     });
+}
+
+TEST_F(DecayAfterFork, AChildOfAParentThatHasNoneGetsItsOwnToo) {
+    expect_child_to_succeed([] {
+        hak_option_set("decay_ms", "2000");
+        use_and_free(8 * kMiB);
+        return happens([] { return own_threads().size() == 1; }) ? kFine : kNoThread;
+    });
+}
+
+// As vfork makes it, but on a stack of its own: in the parent's memory, while the caller waits. Returns its
+// exit status.
+int run_child_in_the_same_memory(int (*body)(void *)) {
+    std::vector<char> stack(256 * kKiB);
+    const pid_t child = clone(body, stack.data() + stack.size(), CLONE_VM | CLONE_VFORK | SIGCHLD, nullptr);
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child) << std::strerror(errno);
+    return status;
+}
+
+TEST_F(DecayAfterFork, AChildInTheSameMemoryDoesNotStartTheThreadThatWouldEndWithIt) {
+    set_option("decay_ms", "2000");
+    const int status = run_child_in_the_same_memory([](void *) {
+        use_and_free(8 * kMiB);
+        _exit(static_cast<int>(thread_count()) - 1); // and its threads with it, which a return would not do
+        return 0;
+    });
+    EXPECT_EQ(status, 0) << "another thread has been started in the child";
+    EXPECT_EQ(thread_count(), 1u);
+    use_and_free(8 * kMiB);
+    EXPECT_TRUE(happens([] { return own_threads().size() == 1; })) << "the parent may start it";
 }
 
 TEST_F(DecayAfterFork, InTheMiddleOfDecayNothingIsLost) {
