@@ -82,21 +82,30 @@ void arena_note_taken(size_t dirty, size_t clean) {
     retention_note_taken_clean(&arena.retention, clean);
 }
 
+/* As arena_take_huge: what does not help does not stay. */
+static bool find_in_new(unsigned slabs, unsigned alignment_slabs, enum arena_use use, struct place *place) {
+    struct region *r = arena_add_region(1, false);
+    bool found = r != NULL && place_find(slabs, alignment_slabs, use, place);
+    if (r != NULL && !found) {
+        arena_end_region(r);
+    }
+    return found;
+}
+
 struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_state state, enum arena_use use,
                         struct taken *taken) {
     struct place place;
     struct slab *slab = NULL;
     int saved_errno = errno; /* free may come here, for a stock */
     lock_acquire(&arena.lock);
-    bool found = place_find(slabs, alignment_slabs, use, &place) ||
-                 (arena_add_region(1, false) != NULL && place_find(slabs, alignment_slabs, use, &place));
+    bool found =
+        place_find(slabs, alignment_slabs, use, &place) || find_in_new(slabs, alignment_slabs, use, &place);
     if (!found) {
         /* Before giving up: what is being purged just now, and address space without a block in it. */
         arena_wait_for_purge();
         found = place_find(slabs, alignment_slabs, use, &place) ||
                 place_find_last(slabs, alignment_slabs, &place) ||
-                (arena_end_idle_regions() && arena_add_region(1, false) != NULL &&
-                 place_find(slabs, alignment_slabs, use, &place));
+                (arena_end_idle_regions() && find_in_new(slabs, alignment_slabs, use, &place));
     }
     if (found) {
         bool opened = place.region->states[place.superslab].free == UINT32_MAX;

@@ -37,10 +37,18 @@ static bool superslab_free(const struct region *r, size_t s) {
     return s >= r->committed || r->states[s].free == UINT32_MAX;
 }
 
+/* What is searched for; `sparing` wants what needs the OS least, which has just refused. */
+struct search {
+    size_t superslabs;
+    size_t step; /* between places where it may begin */
+    bool sparing;
+};
+
 struct run {
     struct region *region;
     size_t first, length; /* the run begins there, in a free one of this length */
     size_t dirty;         /* resident slabs in it */
+    size_t uncommitted;   /* superslabs from the first that is not usable yet to its end */
 };
 
 static size_t dirty_in(const struct region *r, size_t s) {
@@ -93,17 +101,27 @@ static bool dirty_between(const struct region *r, size_t begin, size_t end, size
     return any;
 }
 
-static void consider(struct run run, struct run *best) {
-    if (best->region == NULL || run.dirty > best->dirty ||
-        (run.dirty == best->dirty && run.length < best->length)) {
+static bool better(const struct run *run, const struct run *than, bool sparing) {
+    if (sparing && run->uncommitted != than->uncommitted) {
+        return run->uncommitted < than->uncommitted;
+    }
+    return run->dirty != than->dirty ? run->dirty > than->dirty : run->length < than->length;
+}
+
+static void consider(const struct search *search, struct run run, struct run *best) {
+    size_t end = run.first + search->superslabs;
+    run.uncommitted = end - min_size(end, run.region->committed);
+    if (best->region == NULL || better(&run, best, search->sparing)) {
         *best = run;
     }
 }
 
 /* Looks at every place for the run in the free superslabs begin..end-1, but of those where nothing is
  * resident at the first alone. */
-static void fit_within(struct region *r, size_t begin, size_t end, size_t superslabs, size_t step,
+static void fit_within(const struct search *search, struct region *r, size_t begin, size_t end,
                        struct run *best) {
+    size_t superslabs = search->superslabs;
+    size_t step = search->step;
     size_t lowest =
         (round_up(region_superslab_address(r, begin), step << SUPERSLAB_SHIFT) - r->base) >> SUPERSLAB_SHIFT;
     size_t first_dirty = 0;
@@ -113,7 +131,7 @@ static void fit_within(struct region *r, size_t begin, size_t end, size_t supers
     }
     bool any = dirty_between(r, lowest, end, &first_dirty, &last_dirty);
     if (!any || first_dirty >= lowest + superslabs) {
-        consider((struct run){r, lowest, end - begin, 0}, best);
+        consider(search, (struct run){.region = r, .first = lowest, .length = end - begin}, best);
     }
     if (!any) {
         return;
@@ -126,7 +144,7 @@ static void fit_within(struct region *r, size_t begin, size_t end, size_t supers
         dirty += dirty_in(r, s);
     }
     for (; first + superslabs <= end && first <= last_dirty; first += step) {
-        consider((struct run){r, first, end - begin, dirty}, best);
+        consider(search, (struct run){r, first, end - begin, dirty, 0}, best);
         for (size_t k = first; k < first + step; k++) {
             dirty -= dirty_in(r, k);
             dirty += k + superslabs < end ? dirty_in(r, k + superslabs) : 0;
@@ -136,17 +154,39 @@ static void fit_within(struct region *r, size_t begin, size_t end, size_t supers
 
 /* The free run that needs the fewest pages from the OS; of equals the one in the shortest free one, so that
  * long ones stay, and of those the lowest. */
-static bool best_fit(size_t superslabs, size_t alignment, struct run *best) {
-    size_t step = max_size(alignment >> SUPERSLAB_SHIFT, 1);
+static bool find_run(const struct search *search, struct run *best) {
     best->region = NULL;
     for (struct region *r = arena.oldest; r != NULL; r = r->next) {
         for (size_t begin = next_of(r, 0, true); begin < r->superslabs;) {
             size_t end = next_of(r, begin, false);
-            fit_within(r, begin, end, superslabs, step, best);
+            fit_within(search, r, begin, end, best);
             begin = next_of(r, end, true);
         }
     }
-    return best->region != NULL && region_commit(best->region, (uint32_t)(best->first + superslabs));
+    return best->region != NULL;
+}
+
+static bool best_fit(size_t superslabs, size_t alignment, struct run *best) {
+    struct search search = {superslabs, max_size(alignment >> SUPERSLAB_SHIFT, 1), false};
+    if (!find_run(&search, best)) {
+        return false;
+    }
+    if (region_commit(best->region, (uint32_t)(best->first + superslabs))) {
+        return true;
+    }
+    search.sparing = true;
+    return find_run(&search, best) && region_commit(best->region, (uint32_t)(best->first + superslabs));
+}
+
+/* A region that is of no use for the run must not stay: each failure would leave one more, and what its
+ * metadata takes is not there for blocks. */
+static bool fits_in_new(size_t superslabs, size_t alignment, size_t with_slack, struct run *best) {
+    struct region *r = arena_add_region(with_slack, with_slack > SHARED_REGION_SUPERSLABS);
+    bool fits = r != NULL && best_fit(superslabs, alignment, best);
+    if (r != NULL && (!fits || best->region != r)) {
+        arena_end_region(r);
+    }
+    return fits;
 }
 
 /* The slabs of a block of `bytes` in the last superslab of its run. */
@@ -190,14 +230,11 @@ struct slab *arena_take_huge(size_t bytes, size_t alignment, bool *zero) {
         return NULL;
     }
     lock_acquire(&arena.lock);
-    bool alone = with_slack > SHARED_REGION_SUPERSLABS;
-    bool fits = best_fit(superslabs, alignment, &run) ||
-                (arena_add_region(with_slack, alone) != NULL && best_fit(superslabs, alignment, &run));
+    bool fits = best_fit(superslabs, alignment, &run) || fits_in_new(superslabs, alignment, with_slack, &run);
     if (!fits) {
         arena_wait_for_purge(); /* as arena_take */
         fits = best_fit(superslabs, alignment, &run) ||
-               (arena_end_idle_regions() && arena_add_region(with_slack, alone) != NULL &&
-                best_fit(superslabs, alignment, &run));
+               (arena_end_idle_regions() && fits_in_new(superslabs, alignment, with_slack, &run));
     }
     if (fits) {
         slab = region_slab(run.region, run.first * SLABS_PER_SUPERSLAB);

@@ -113,7 +113,8 @@ static inline _Atomic uint32_t *region_page_word(uintptr_t address) {
 /* A new region with room for a run of `superslabs` whole superslabs, at least; `only_huge` keeps slabs
  * out of it. NULL if the OS refuses. Arena lock held. */
 struct region *region_make(size_t superslabs, bool only_huge);
-/* Unmaps a region that was only_huge and is wholly free. Arena lock held. */
+/* Unmaps a region that is wholly free, and that nobody can have a slab of: it was only_huge, or the lock is
+ * held since it was made. Arena lock held. */
 void region_end(struct region *region);
 /* Makes superslabs below `count` usable. Arena lock held. */
 bool region_commit(struct region *region, uint32_t count);

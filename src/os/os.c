@@ -98,6 +98,10 @@ static void *map(void *hint, size_t bytes, int protection, int extra_flags) {
 }
 
 void os_release(void *address, size_t bytes) {
+    uintptr_t start = (uintptr_t)address;
+    /* What lay lowest leaves its place to the next: the page map is made usable for no more than that. */
+    atomic_compare_exchange_strong_explicit(&reserved_last, &start, start + bytes, memory_order_relaxed,
+                                            memory_order_relaxed);
     count_call();
     KEEPING_ERRNO(int, munmap(address, bytes));
 }

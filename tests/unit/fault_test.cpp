@@ -376,6 +376,65 @@ TEST(FaultOfRemap, FallsBackToCopying) {
     switch_faults_off();
 }
 
+// As under RLIMIT_DATA: what was made usable before serves, wherever else there would be room.
+TEST(FaultOfCommit, HugeBlocksComeFromWhatIsUsableAlready) {
+    for (std::size_t count = 10; count <= 55; count += 5) {
+        for (const std::size_t wanted : {3 * kMiB, 10 * kMiB, 30 * kMiB}) {
+            std::vector<void *> blocks(count);
+            for (void *&block : blocks) {
+                block = hak_malloc(4 * kMiB);
+                ASSERT_NE(block, nullptr);
+            }
+            for (std::size_t i = 0; i + 1 < count; i++) {
+                hak_free(blocks[i]);
+            }
+            hak_collect();
+            os_fault_set(OS_FAULT_COMMIT, 0, kEveryCall);
+            std::vector<void *> others;
+            while (void *block = hak_malloc(wanted)) {
+                others.push_back(block);
+            }
+            os_fault_set(OS_FAULT_COMMIT, 0, 0);
+            // One of them may be elsewhere than in the row of all others.
+            const std::size_t superslabs = (wanted + 2 * kMiB - 1) / (2 * kMiB);
+            EXPECT_GE(others.size() + 1, 2 * (count - 1) / superslabs) << count << " blocks, " << wanted;
+            free_blocks(others);
+            hak_free(blocks.back());
+            ASSERT_FALSE(HasFailure());
+        }
+    }
+}
+
+std::uint64_t reserved_bytes() {
+    hak_stats_t stats{};
+    hak_stats_get(&stats);
+    return stats.reserved_bytes;
+}
+
+TEST(FaultOfCommit, LeavesNoRegionBehindThatServesNobody) {
+    void *const kept = hak_malloc(150 * kMiB);
+    ASSERT_NE(kept, nullptr);
+    std::size_t failed = 0;
+    for (const std::size_t wanted : {kMiB, 250 * kMiB, 400 * kMiB}) {
+        std::vector<void *> others;
+        for (long after = 0; after < 20; after++) {
+            const std::uint64_t before = reserved_bytes();
+            os_fault_set(OS_FAULT_COMMIT, after % 10, kEveryCall);
+            void *const block = hak_malloc(wanted);
+            os_fault_set(OS_FAULT_COMMIT, 0, 0);
+            if (block != nullptr) {
+                others.push_back(block);
+            } else {
+                failed++;
+                ASSERT_EQ(reserved_bytes(), before) << wanted << " after " << after;
+            }
+        }
+        free_blocks(others);
+    }
+    EXPECT_GT(failed, 0u);
+    hak_free(kept);
+}
+
 // A search looks at so many superslabs and no more, unless there is nothing else to be had.
 TEST(FaultOfReserve, MemoryThatIsFreeServesBeforeThereIsNone) {
     constexpr std::size_t kSlab = 64 << 10;
