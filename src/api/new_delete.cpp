@@ -118,6 +118,8 @@ __attribute__((cold, noinline)) void *insist_quietly(std::size_t size, std::size
 } // namespace
 
 #define PUBLIC __attribute__((visibility("default")))
+// Forms that few programs call lie behind what every program comes to.
+#define PUBLIC_SELDOM __attribute__((visibility("default"), cold))
 
 PUBLIC void *operator new(std::size_t size) {
     return allocate(size, 0);
@@ -166,10 +168,12 @@ PUBLIC void *operator new(std::size_t size, const std::nothrow_t &) noexcept {
 PUBLIC void *operator new[](std::size_t size, const std::nothrow_t &) noexcept {
     return allocate_quietly(size, 0);
 }
-PUBLIC void *operator new(std::size_t size, std::align_val_t alignment, const std::nothrow_t &) noexcept {
+PUBLIC_SELDOM void *operator new(std::size_t size, std::align_val_t alignment,
+                                 const std::nothrow_t &) noexcept {
     return allocate_quietly(size, static_cast<std::size_t>(alignment));
 }
-PUBLIC void *operator new[](std::size_t size, std::align_val_t alignment, const std::nothrow_t &) noexcept {
+PUBLIC_SELDOM void *operator new[](std::size_t size, std::align_val_t alignment,
+                                   const std::nothrow_t &) noexcept {
     return allocate_quietly(size, static_cast<std::size_t>(alignment));
 }
 

@@ -25,8 +25,30 @@ void arena_init(void) {
     (void)page_map_init(); /* tried again when there is a region to be made */
 }
 
+void arena_reserve_first(void) {
+    lock_acquire(&arena.lock);
+    (void)(arena.oldest != NULL || arena_add_region(1, false) != NULL); /* likewise */
+    lock_release(&arena.lock);
+}
+
+COLD void arena_spare_address_space(size_t limit_bytes) {
+    if (!page_map_may_be_flat(limit_bytes)) {
+        lock_acquire(&arena.lock);
+        (void)page_map_retreat(arena.oldest);
+        lock_release(&arena.lock);
+    }
+}
+
+/* Whether a limit that another process has set leaves more now. */
+static COLD bool spared(void) {
+    return os_address_space_limit() != SIZE_MAX && page_map_retreat(arena.oldest);
+}
+
 struct region *arena_add_region(size_t superslabs, bool only_huge) {
     struct region *r = region_make(superslabs, only_huge);
+    if (UNLIKELY(r == NULL) && spared()) {
+        r = region_make(superslabs, only_huge);
+    }
     if (r != NULL) {
         arena.regions_created++;
         r->next = NULL;
@@ -38,7 +60,7 @@ struct region *arena_add_region(size_t superslabs, bool only_huge) {
 }
 
 /* Address space held by regions that no block is in may be what is missing. */
-bool arena_end_idle_regions(void) {
+COLD bool arena_end_idle_regions(void) {
     bool ended = false;
     for (struct region *r = arena.oldest, *next; r != NULL; r = next) {
         next = r->next;

@@ -60,7 +60,7 @@ uint64_t decay_period_ms(void) {
 
 /* Some tens of system calls, so without the arena's lock. Callers come one at a time: the thread, or where
  * there is none, whoever has won the period's turn. */
-static bool memory_is_scarce(void) {
+COLD static bool memory_is_scarce(void) {
     static uint64_t throttled_before = UINT64_MAX;
     struct cgroup_memory memory;
     if (!cgroup_read(&memory)) {

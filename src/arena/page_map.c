@@ -13,13 +13,26 @@ uintptr_t region_bases_limit;
 #define REGION_BASES ((uintptr_t)1 << (ADDRESS_BITS - REGION_GRANULE_SHIFT))
 #define REGION_BASES_BYTES (REGION_BASES * sizeof(uint32_t))
 
+/* The map takes no more than this part of the address space that the process may have. */
+#define LIMIT_PART 8
+
+/* relaxed: a statistic */
+static _Atomic size_t reserved_bytes;
+
+bool page_map_may_be_flat(size_t limit_bytes) {
+    return limit_bytes / LIMIT_PART >= PAGE_MAP_BYTES;
+}
+
 bool page_map_init(void) {
     if (region_bases_limit != 0) {
         return true;
     }
-    /* Read-only until covered: mlockall and strict overcommit then see 8 GiB that cost nothing. */
-    unsigned char *both = os_reserve_zeros(PAGE_MAP_BYTES + REGION_BASES_BYTES);
-    if (both != NULL) {
+    /* Read-only until covered: strict overcommit then sees 8 GiB that cost nothing. */
+    unsigned char *both = page_map_may_be_flat(os_address_space_limit())
+                              ? os_reserve_zeros(PAGE_MAP_BYTES + REGION_BASES_BYTES)
+                              : NULL;
+    bool flat = both != NULL;
+    if (flat) {
         page_map_words = (_Atomic uint32_t *)(void *)both;
         page_map_limit = PAGE_MAP_WORDS;
         both += PAGE_MAP_BYTES;
@@ -32,6 +45,8 @@ bool page_map_init(void) {
     }
     region_bases = (_Atomic uint32_t *)(void *)both;
     region_bases_limit = REGION_BASES;
+    atomic_store_explicit(&reserved_bytes, REGION_BASES_BYTES + (flat ? PAGE_MAP_BYTES : 0),
+                          memory_order_relaxed);
     return true;
 }
 
@@ -47,6 +62,49 @@ bool page_map_cover(uintptr_t start, size_t bytes) {
            cover(&region_bases[start >> REGION_GRANULE_SHIFT], &region_bases[end >> REGION_GRANULE_SHIFT]);
 }
 
+/* The pages of the map that a region's words stand on. */
+static uintptr_t first_page(uintptr_t start) {
+    return round_down((uintptr_t)&page_map_words[start >> SLAB_SHIFT], OS_PAGE_BYTES);
+}
+
+static uintptr_t pages_end(const struct region *r) {
+    return round_up((uintptr_t)&page_map_words[(r->base + r->bytes) >> SLAB_SHIFT], OS_PAGE_BYTES);
+}
+
+/* The region of the lowest address from `from` on; NULL if there is none. */
+static const struct region *lowest_from(const struct region *oldest, uintptr_t from) {
+    const struct region *lowest = NULL;
+    for (const struct region *r = oldest; r != NULL; r = r->next) {
+        if (r->base >= from && (lowest == NULL || r->base < lowest->base)) {
+            lowest = r;
+        }
+    }
+    return lowest;
+}
+
+static void unmap(uintptr_t from, uintptr_t to) {
+    if (from < to) {
+        os_release((void *)from, to - from);
+        atomic_fetch_sub_explicit(&reserved_bytes, to - from, memory_order_relaxed);
+    }
+}
+
+COLD bool page_map_retreat(const struct region *oldest) {
+    if (page_map_limit == 0) {
+        return false;
+    }
+    /* Whole, because others read it meanwhile. The words of their blocks stay where they are. */
+    __atomic_store_n(&page_map_limit, 0, __ATOMIC_RELAXED);
+    uintptr_t at = (uintptr_t)page_map_words + OS_PAGE_BYTES; /* of NULL, which is freed at any moment */
+    const struct region *r = lowest_from(oldest, 0);
+    for (; r != NULL; r = lowest_from(oldest, r->base + r->bytes)) {
+        unmap(at, first_page(r->base));
+        at = max_size(at, pages_end(r));
+    }
+    unmap(at, (uintptr_t)page_map_words + PAGE_MAP_BYTES);
+    return true;
+}
+
 size_t page_map_reserved_bytes(void) {
-    return page_map_limit * sizeof(uint32_t) + region_bases_limit * sizeof(uint32_t);
+    return atomic_load_explicit(&reserved_bytes, memory_order_relaxed);
 }

@@ -2,8 +2,8 @@
  *
  * A word stands for 64 KiB: owner << 13 | offset of the size class's magazine in a heap. 0 means that
  * no block begins there. Promises that a look-up is one load for every address below the limit, ours
- * or not. Relies on a flat reservation of 4 bytes for each slab of the address space; where that is
- * refused (RLIMIT_AS) the limit is 0, and the words stand in the regions' metadata instead.
+ * or not. Relies on a flat reservation of 4 bytes for each slab of the address space; where that is too much
+ * (RLIMIT_AS, mlockall) the limit is 0, and the words are found by way of the region.
  */
 #ifndef HAKMEM_ARENA_PAGE_MAP_H
 #define HAKMEM_ARENA_PAGE_MAP_H
@@ -20,7 +20,9 @@
 
 /* Two variables and not a struct: the fast path of free then addresses each directly. */
 extern INTERNAL _Atomic uint32_t *page_map_words;
-extern INTERNAL uintptr_t page_map_limit; /* number of words */
+/* Number of words. Not atomic, for the fast path's compare would be a load more; it is written whole, and
+ * whoever sees it late finds the words of all blocks where they were: see page_map_retreat. */
+extern INTERNAL uintptr_t page_map_limit;
 
 static inline uint32_t page_word(uint32_t owner, uint32_t class_offset) {
     return owner << PAGE_WORD_OWNER_SHIFT | class_offset;
@@ -35,6 +37,12 @@ static inline uint32_t page_word_owner(uint32_t word) {
 bool page_map_init(void);
 /* Makes what stands in both for a region writable. False if the OS refuses. */
 bool page_map_cover(uintptr_t start, size_t bytes);
+/* Whether a flat map is little of so much address space. */
+bool page_map_may_be_flat(size_t limit_bytes);
+/* Unmaps what covers no region, of which `oldest` is the first: address space is scarce, or shall be locked.
+ * Looks-up take a few loads more from then on. False if the map is not flat. Arena lock held. A thread that
+ * frees another allocator's block at this very moment may read what is gone. */
+bool page_map_retreat(const struct region *oldest);
 
 size_t page_map_reserved_bytes(void);
 

@@ -6,6 +6,8 @@
 
 /* Superslabs are made usable in steps of at least so many, to keep system calls few. */
 #define COMMIT_STEP_MIN 8
+/* A region takes no more than this part of limited address space. */
+#define LIMIT_PART 64
 
 static _Atomic size_t reserved_bytes; /* relaxed: a statistic */
 
@@ -80,11 +82,16 @@ static void name_granules(const struct region *r, uintptr_t name) {
     }
 }
 
+/* The program needs some address space for its threads' stacks and its files. */
+static COLD size_t bytes_where_scarce(void) {
+    size_t limit = os_address_space_limit();
+    size_t part = limit == SIZE_MAX ? 0 : round_down(limit / LIMIT_PART, REGION_GRANULE_BYTES);
+    return min_size(max_size(part, REGION_GRANULE_BYTES), REGION_NEXT_BYTES);
+}
+
 static size_t usual_bytes(void) {
-    /* Where the page map was refused, address space is scarce, and the program needs some for its threads'
-     * stacks and its files. */
     if (page_map_limit == 0) {
-        return REGION_GRANULE_BYTES;
+        return bytes_where_scarce();
     }
     return region_reserved_bytes() == 0 ? REGION_FIRST_BYTES : REGION_NEXT_BYTES;
 }
@@ -160,7 +167,8 @@ struct region *region_make(size_t superslabs, bool only_huge) {
     r->huge = bits + 2 * plan.bitmap_words;
     r->bitmaps_touched = bits + 3 * plan.bitmap_words;
     r->head_back = start + plan.head_back.offset;
-    r->page_words = (_Atomic uint32_t *)(void *)(start + plan.page_words.offset);
+    r->page_words = page_map_limit != 0 ? page_map_word(r->base)
+                                        : (_Atomic uint32_t *)(void *)(start + plan.page_words.offset);
     r->small_bitmaps = start + plan.small_bitmaps.offset;
     r->bitmaps = start + plan.bitmaps.offset;
     /* What the metadata leaves of its last superslab is there for slabs. */

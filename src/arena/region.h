@@ -38,7 +38,7 @@ struct region {
     uint8_t *head_back;             /* for each slab of a run, how far back the first is; 0 if not in use */
     unsigned char *small_bitmaps;   /* SMALL_BITMAP_BYTES for each slab */
     unsigned char *bitmaps;         /* for each superslab MID_BITMAP_BYTES and BITMAP_BYTES for each slab */
-    _Atomic uint32_t *page_words;   /* one for each slab, where there is no flat page map */
+    _Atomic uint32_t *page_words;   /* one for each slab: in the flat page map, or in the metadata */
     struct region *next, *previous; /* in the arena's list, oldest first */
 };
 

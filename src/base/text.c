@@ -1,5 +1,7 @@
 #include "base/text.h"
 
+#include "base/bits.h"
+
 #include <string.h>
 
 void text_char(struct text *t, char c) {
@@ -36,21 +38,21 @@ void text_hex(struct text *t, uint64_t value) {
     text_number(t, value, 16);
 }
 
-void text_column(struct text *t, const char *s, size_t width) {
+COLD void text_column(struct text *t, const char *s, size_t width) {
     for (size_t n = strlen(s); n < width; n++) {
         text_char(t, ' ');
     }
     text_string(t, s);
 }
 
-void text_decimal_column(struct text *t, uint64_t value, size_t width) {
+COLD void text_decimal_column(struct text *t, uint64_t value, size_t width) {
     char digits[24];
     struct text number = TEXT_ON(digits);
     text_decimal(&number, value);
     text_column(t, digits, width);
 }
 
-void text_bytes_column(struct text *t, uint64_t bytes, size_t width) {
+COLD void text_bytes_column(struct text *t, uint64_t bytes, size_t width) {
     static const char units[][4] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
     unsigned unit = 0;
     uint64_t tenths = bytes * 10;

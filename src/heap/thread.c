@@ -313,4 +313,9 @@ __attribute__((constructor(101))) static void at_load(int argc, char **argv, cha
     (void)argv;
     os_set_environment(environment);
     runtime_start();
+#ifdef HAKMEM_STANDARD_NAMES
+    if (!libc_forced) { /* elsewhere nothing is taken before it is asked for */
+        arena_reserve_first();
+    }
+#endif
 }

@@ -413,6 +413,13 @@ bool os_pages_are_known(void) {
     return getauxval(AT_PAGESZ) == OS_PAGE_BYTES;
 }
 
+size_t os_address_space_limit(void) {
+    struct rlimit limit;
+    return KEEPING_ERRNO(int, getrlimit(RLIMIT_AS, &limit)) == 0 && limit.rlim_cur != RLIM_INFINITY
+               ? limit.rlim_cur
+               : SIZE_MAX;
+}
+
 bool os_file_may_have(size_t bytes) {
     struct rlimit limit;
     return getrlimit(RLIMIT_FSIZE, &limit) == 0 &&

@@ -18,6 +18,9 @@
  * to give back a page there gives back its neighbours, too, and what the program has in them. */
 bool os_pages_are_known(void);
 
+/* RLIMIT_AS in bytes; SIZE_MAX if there is none. */
+size_t os_address_space_limit(void);
+
 /* Address space without memory behind it, aligned; NULL if none is to be had. Counts against
  * RLIMIT_AS, not against the commit limit. Not a part of core files, before os_commit. */
 void *os_reserve(size_t bytes, size_t alignment);

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .builder import Builder
 from .harness import Runner
 
@@ -9,6 +11,7 @@ STORM_LIMIT_KB = 150 * 1024
 ADDRESS_SPACE_LIMIT_KB = 300 * 1024
 # What a limit of 300 MiB must leave to the program's blocks, or it is of no use to anyone.
 LEAST_OBTAINED_MIB = 64
+LEAST_OF_2_GIB_MIB = 1536
 
 
 def test_child_of_threaded_parent_can_allocate(runner: Runner, builder: Builder) -> None:
@@ -38,6 +41,21 @@ def test_fork_in_the_handler_of_a_signal_that_interrupts_malloc(runner: Runner, 
     runner.same_output(program)
     sampled = ["env", "HAKMEM_PROF=1", "HAKMEM_PROF_INTERVAL=4096", "HAKMEM_PROF_AT_EXIT=0"]
     runner.same_output([*sampled, *program])
+
+
+@pytest.mark.parametrize("how", ["setrlimit", "prlimit", "system_call", "mlockall"])
+def test_a_program_that_limits_or_locks_its_address_space_has_it(
+    runner: Runner, builder: Builder, how: str
+) -> None:
+    finished = runner.run([builder.program("c/address_space_given_up.c"), how])
+    assert int(finished.text) >= LEAST_OF_2_GIB_MIB, finished
+
+
+@pytest.mark.parametrize("limit_gib", [2, 9, 20])
+def test_a_limit_of_address_space_leaves_most_of_it(runner: Runner, builder: Builder, limit_gib: int) -> None:
+    program = builder.program("c/untouched_blocks.c")
+    finished = runner.run(["bash", "-c", f"ulimit -v {limit_gib << 20} && exec {program}"])
+    assert int(finished.text) >= limit_gib * 1024 * 3 // 4, finished
 
 
 def test_used_up_address_space_gives_null_and_enomem(runner: Runner, builder: Builder) -> None:

@@ -1,0 +1,59 @@
+/* The calls by which a program says that address space is scarce, or shall be resident.
+ *
+ * The flat page map counts as 8 GiB then: against RLIMIT_AS, so that the program's next stack or file would
+ * be refused; and against RLIMIT_MEMLOCK, and mlockall takes a second and 16 MiB of page tables to lock it.
+ * It is given up, and each free takes a few loads more.
+ */
+#include "arena/arena.h"
+#include "base/bits.h"
+#include "hakmem.h"
+#include "heap/thread.h"
+#include "os/os.h"
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#if defined(HAKMEM_STANDARD_NAMES) && !defined(HAKMEM_STATIC)
+
+static int set_limit(pid_t process, int resource, const struct rlimit *limit, struct rlimit *before) {
+    int result = (int)syscall(SYS_prlimit64, process, resource, limit, before);
+    /* Not for another process, and not in a child of vfork, which has its parent's memory. */
+    if (result == 0 && limit != NULL && resource == RLIMIT_AS &&
+        (process == 0 || process == os_process_id()) && os_in_own_process()) {
+        arena_spare_address_space(limit->rlim_cur); /* RLIM_INFINITY is the largest of all */
+    }
+    return result;
+}
+
+/* The names of both widths: they are the same here. */
+int prlimit(pid_t process, int resource, const struct rlimit *limit, struct rlimit *before);
+int prlimit64(pid_t process, int resource, const struct rlimit *limit, struct rlimit *before);
+int setrlimit64(int resource, const struct rlimit *limit);
+
+COLD HAK_EXPORT int setrlimit(int resource, const struct rlimit *limit) {
+    return set_limit(0, resource, limit, NULL);
+}
+
+COLD HAK_EXPORT int setrlimit64(int resource, const struct rlimit *limit) {
+    return set_limit(0, resource, limit, NULL);
+}
+
+COLD HAK_EXPORT int prlimit(pid_t process, int resource, const struct rlimit *limit, struct rlimit *before) {
+    return set_limit(process, resource, limit, before);
+}
+
+COLD HAK_EXPORT int prlimit64(pid_t process, int resource, const struct rlimit *limit,
+                              struct rlimit *before) {
+    return set_limit(process, resource, limit, before);
+}
+
+COLD HAK_EXPORT int mlockall(int flags) {
+    if ((flags & MCL_CURRENT) != 0 && os_in_own_process()) {
+        arena_spare_address_space(0);
+    }
+    return (int)syscall(SYS_mlockall, flags);
+}
+
+#endif
