@@ -152,7 +152,7 @@ static inline enum whose whose(const void *p, uint32_t word) {
 }
 
 static void release_block(void *p, uint32_t word) {
-    struct heap *heap = thread_heap_get();
+    struct heap *heap = thread_heap_get_to_free();
     if (sampling_owns(page_word_owner(word))) {
         heap_enter(heap); /* it may wait for the profile's lock */
         p = sampling_release(heap, p);
@@ -161,10 +161,11 @@ static void release_block(void *p, uint32_t word) {
             return;
         }
         word = page_map_get(p); /* of the shadow, which takes the way of every block */
-        heap = thread_heap_get();
+        heap = thread_heap_get_to_free();
     }
     unsigned size_class = page_word_class(word);
     if (UNLIKELY(heap == NULL)) {
+        count_without_heap(&counters_of_no_heap.remote_frees);
         heap_return_blocks(NULL, &p, 1);
         return;
     }
@@ -200,7 +201,7 @@ static NOINLINE void release_otherwise(void *p, uint32_t word) {
         release_block(p, word);
         break;
     case OURS_LARGE:
-        large_free(thread_heap_get(), p);
+        large_free(thread_heap_get_to_free(), p);
         break;
     case OURS_STRAY:
         large_report_stray("invalid free", p);

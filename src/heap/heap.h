@@ -72,6 +72,13 @@ static inline void count(_Atomic uint64_t *counter, uint64_t n) {
                           memory_order_relaxed);
 }
 
+/* Of threads that have no heap, all together. */
+extern INTERNAL struct counters counters_of_no_heap;
+
+static inline void count_without_heap(_Atomic uint64_t *counter) {
+    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed); /* a statistic */
+}
+
 static inline void count_batch(_Atomic uint64_t batches[BATCH_SIZES], size_t blocks) { /* blocks > 0 */
     count(&batches[min_size(bit_highest(blocks), BATCH_SIZES - 1)], 1);
 }
@@ -89,6 +96,8 @@ struct parcel {
 /* A shared heap serves threads that have none, under a lock; the one of samples has nothing but sampled
  * blocks: it neither gives nor takes slabs. */
 enum heap_state { HEAP_ACTIVE, HEAP_ABANDONED, HEAP_SHARED, HEAP_OF_SAMPLES };
+
+#define NO_THREAD_ID 0
 
 /* Where a thread has its heap. */
 typedef struct heap *_Atomic heap_slot;
@@ -130,9 +139,9 @@ struct heap {
     _Atomic size_t remote_bytes;
     struct counters counters;
 
-    struct owner {       /* of an active heap; under the registry's lock */
-        heap_slot *slot; /* in its thread_self; NULL if the heap cannot be taken from it */
-        int thread;
+    struct owner {             /* of an active heap; under the registry's lock */
+        heap_slot *slot;       /* in its thread_self; NULL if the heap cannot be taken from it */
+        int thread;            /* NO_THREAD_ID: of a process that runs on this one's memory */
         uint64_t activity;     /* of the heap when it was last looked at */
         uint64_t switches;     /* of the thread, likewise */
         uint32_t idle;         /* looks in a row that found neither changed */
@@ -352,6 +361,9 @@ bool heap_reclaim(struct heap *heap);
 bool heap_reclaim_idle(void);
 /* Looks at all of them anew. */
 void heap_reclaim_restart(void);
+/* Abandons the heaps of threads that are gone and did not say so: a system call for each heap. The caller
+ * holds no lock of the registry's or of a heap. */
+void heap_reap(void);
 void registry_lock(void);
 void registry_unlock(void);
 

@@ -31,12 +31,13 @@ static void set_span(struct slab *slab, size_t bytes) {
 
 /* Returns whether to report it. */
 static bool count_event(struct heap *heap, bool huge, bool allocation) {
-    if (heap == NULL) {
-        return true;
-    }
-    struct counters *c = &heap->counters;
+    struct counters *c = heap != NULL ? &heap->counters : &counters_of_no_heap;
     _Atomic uint64_t *counter = huge ? (allocation ? &c->huge_allocs : &c->huge_frees)
                                      : (allocation ? &c->large_allocs : &c->large_frees);
+    if (heap == NULL) {
+        count_without_heap(counter);
+        return true;
+    }
     count(counter, 1);
     return huge || atomic_load_explicit(counter, memory_order_relaxed) % EVENT_INTERVAL == 0; /* its own */
 }

@@ -30,6 +30,8 @@ static _Thread_local __attribute__((tls_model("initial-exec"))) bool thread_ende
 /* How often a heap was taken from the thread while it slept. */
 static _Thread_local __attribute__((tls_model("initial-exec"))) uint8_t thread_losses;
 static _Thread_local __attribute__((tls_model("initial-exec"))) bool thread_had_heap;
+/* Before it had one. */
+static _Thread_local __attribute__((tls_model("initial-exec"))) uint8_t thread_frees;
 
 static struct lock start_lock;
 /* release when all is set up pairs with the acquire in runtime_start */
@@ -172,6 +174,17 @@ static uint32_t patience(void) {
     }
     thread_had_heap = true;
     return PATIENCE_LEAST << thread_losses;
+}
+
+/* libc frees what ended threads have left in whichever thread ends next, after that one's last destructor. */
+#define FREES_WITHOUT_HEAP 64
+
+NOINLINE struct heap *thread_heap_make_to_free(void) {
+    if (!thread_had_heap && thread_frees < FREES_WITHOUT_HEAP) {
+        thread_frees++;
+        return NULL;
+    }
+    return thread_heap_make();
 }
 
 NOINLINE struct heap *thread_heap_make(void) {

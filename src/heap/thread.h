@@ -31,6 +31,13 @@ static inline struct heap *thread_heap_get(void) {
     return LIKELY(heap != &heap_of_no_thread) ? heap : thread_heap_make();
 }
 
+/* The same for free, which can do without: the first few of a thread get NULL. */
+struct heap *thread_heap_make_to_free(void);
+static inline struct heap *thread_heap_get_to_free(void) {
+    struct heap *heap = thread_heap_now();
+    return LIKELY(heap != &heap_of_no_thread) ? heap : thread_heap_make_to_free();
+}
+
 /* The heap that serves threads without one, locked; NULL if there is no memory. */
 struct heap *shared_heap_lock(void);
 void shared_heap_unlock(void);

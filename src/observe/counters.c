@@ -86,11 +86,7 @@ static uint64_t read_counter(const _Atomic uint64_t *counter) {
     return atomic_load_explicit(counter, memory_order_relaxed); /* as count() */
 }
 
-static void add_heap(const struct heap *heap, struct counter_values *out) {
-    const struct counters *counters = &heap->counters;
-    if (atomic_load_explicit(&heap->state, memory_order_relaxed) == HEAP_OF_SAMPLES) {
-        return; /* it has no magazines, and its slabs are not the program's doing */
-    }
+static void add(const struct counters *counters, struct counter_values *out) {
     for (int i = 0; i < COUNTERS_OF_HEAPS; i++) {
         out->counters[i] +=
             read_counter((const _Atomic uint64_t *)(const void *)((const char *)counters + known[i].offset));
@@ -106,8 +102,13 @@ static void read_all(struct counter_values *out) {
     struct arena_figures arena;
     memset(out, 0, sizeof *out);
     for (uint32_t id = 1; id < heap_id_limit(); id++) {
-        add_heap(heap_by_id(id), out);
+        const struct heap *heap = heap_by_id(id);
+        /* That of samples has no magazines, and its slabs are not the program's doing. */
+        if (atomic_load_explicit(&heap->state, memory_order_relaxed) != HEAP_OF_SAMPLES) {
+            add(&heap->counters, out);
+        }
     }
+    add(&counters_of_no_heap, out);
     out->counters[COUNTER_POPULATED_BYTES] <<= SLAB_SHIFT;
     arena_figures(&arena);
     out->counters[COUNTER_SUPERSLABS_OPENED] = arena.superslabs_opened;
