@@ -44,7 +44,7 @@ void decay_begun(void) {
 }
 
 bool decay_is_on(void) {
-    return atomic_load_explicit(&is_on, memory_order_seq_cst);
+    return atomic_load_explicit(&is_on, memory_order_seq_cst) && !os_thread_is_lost();
 }
 
 void decay_set_work(void (*thread_work)(void), void (*passing_work)(void), bool (*relief_work)(void)) {
@@ -139,16 +139,18 @@ void decay_prepare_for_fork(void) {
     }
 }
 
-/* It was of a child of vfork, or the like. */
+/* In a child that no handler of ours has told of the fork it is the parent's, begun or about to be. And
+ * something may have ended it. */
 static void note_if_lost(void) {
-    if (thread == RUNNING && !os_thread_exists()) {
-        set_no_thread();
+    if ((thread != NO_THREAD && os_thread_is_lost()) || (thread == RUNNING && !os_thread_exists())) {
+        os_thread_lost_by_fork();
+        thread_ends();
     }
 }
 
 /* In a program without threads of its own, another one would change what the program may do (namespaces,
  * sandboxes, fork without handlers): only where that is asked for. */
-static bool may_start(void) {
+COLD static bool may_start(void) {
     uint64_t wanted = option_number(OPTION_BACKGROUND_THREAD);
     note_if_lost();
     if (thread != NO_THREAD || wanted == 0 || (wanted == 1 && !os_program_has_threads()) ||
@@ -160,6 +162,7 @@ static bool may_start(void) {
     if (!os_in_own_process()) {
         return false;
     }
+    os_thread_prepare();
     thread = STARTING;
     last_success_ms = os_now_ms();
     arena.dirty_low = arena.dirty_slabs;
@@ -176,7 +179,7 @@ void decay_request(void) {
     }
 }
 
-static enum decay_work due(void) {
+COLD static enum decay_work due(void) {
     note_if_lost();
     if (thread != NO_THREAD) {
         return DECAY_NOTHING;

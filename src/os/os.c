@@ -444,6 +444,6 @@ void os_note_process(void) {
     own_process = os_process_id();
 }
 
-bool os_in_own_process(void) {
+COLD bool os_in_own_process(void) {
     return os_process_id() == own_process;
 }

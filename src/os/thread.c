@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -121,8 +122,15 @@ COLD bool os_thread_start(void (*run)(void)) {
     return pthread_create(&id, NULL, run_in_pthread, argument) == 0 && pthread_detach(id) == 0;
 }
 
+void os_thread_prepare(void) {
+}
+
 bool os_thread_exists(void) {
     return true;
+}
+
+bool os_thread_is_lost(void) {
+    return false;
 }
 
 bool os_thread_is_own(void) {
@@ -134,6 +142,9 @@ void os_thread_lost_by_fork(void) {
 #else
 
 #define STACK_BYTES ((size_t)16 << 10)
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
@@ -147,6 +158,9 @@ static struct {
      * errno, that is. What lies there otherwise belongs to libc, which never hears of this thread. */
     char *tls;
     size_t tls_half_bytes;
+    /* Stands in the room above, which reads as zero in a copy of the process, and is true elsewhere. NULL
+     * before there is any. relaxed, as what it points to: whoever asks knows of the thread by other means. */
+    _Atomic(_Atomic bool *) is_here;
     /* The kernel sets it to 0 when the thread no longer uses the above: acquire pairs with that. */
     _Atomic pid_t id;
 } place SELDOM;
@@ -161,19 +175,31 @@ static int run_in_thread(void *run) {
     return 0;
 }
 
-/* Makes room for errno, as far from the thread pointer as it is in the calling thread. */
-static bool make_room(void) {
+/* Room for errno, as far from the thread pointer as it is in the calling thread, and for `is_here` at the far
+ * end. */
+static size_t half_needed(void) {
     intptr_t distance = (intptr_t)&errno - (intptr_t)__builtin_thread_pointer();
-    size_t half = round_up((size_t)(distance < 0 ? -distance : distance) + 512, OS_PAGE_BYTES);
+    return round_up((size_t)(distance < 0 ? -distance : distance) + 512, OS_PAGE_BYTES);
+}
+
+/* The thread before may not be quite gone: it keeps the room that it has. */
+COLD void os_thread_prepare(void) {
+    int saved_errno = errno;
+    size_t half = half_needed();
     if (half > place.tls_half_bytes) {
         void *room = os_reserve(2 * half, OS_PAGE_BYTES); /* one made for less stays: few bytes, untouched */
-        if (room == NULL || !os_commit(room, 2 * half)) {
-            return false;
+        if (room != NULL && os_commit(room, 2 * half)) {
+            madvise(room, 2 * half, MADV_WIPEONFORK);
+            place.tls = room;
+            place.tls_half_bytes = half;
         }
-        place.tls = room;
-        place.tls_half_bytes = half;
     }
-    return true;
+    if (place.tls != NULL) {
+        _Atomic bool *is_here = (_Atomic bool *)place.tls;
+        atomic_store_explicit(is_here, true, memory_order_relaxed);
+        atomic_store_explicit(&place.is_here, is_here, memory_order_relaxed);
+    }
+    errno = saved_errno;
 }
 
 /* The one before has said that it ends: it is a matter of microseconds. */
@@ -191,13 +217,15 @@ COLD bool os_thread_start(void (*run)(void)) {
     int saved_errno = errno;
     bool started = false;
     bool own_descriptors = syscall(SYS_close_range, ~0u, ~0u, 0) == 0;
-    if (own_descriptors && wait_until_unused() && make_room()) {
+    if (own_descriptors && wait_until_unused() && half_needed() <= place.tls_half_bytes) {
+        /* First: the handler of a signal may fork, and the child that goes on here finds the room empty. */
+        uint64_t before;
+        os_block_signals(&before);
+        os_thread_prepare();
         char *pointer = place.tls + place.tls_half_bytes;
         memcpy(pointer, &pointer, sizeof(char *)); /* x86-64 finds its thread pointer there */
         void *argument;
         memcpy(&argument, &run, sizeof argument);
-        uint64_t before;
-        os_block_signals(&before);
         int id = clone(run_in_thread, place.stack + STACK_BYTES,
                        CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
                            CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID,
@@ -217,7 +245,12 @@ bool os_thread_exists(void) {
     return atomic_load_explicit(&place.id, memory_order_acquire) != 0; /* what it did is over if not */
 }
 
+COLD bool os_thread_is_lost(void) {
+    _Atomic bool *is_here = atomic_load_explicit(&place.is_here, memory_order_relaxed);
+    return is_here != NULL && !atomic_load_explicit(is_here, memory_order_relaxed);
+}
+
 void os_thread_lost_by_fork(void) {
-    atomic_store_explicit(&place.id, 0, memory_order_relaxed); /* there is no other thread yet */
+    atomic_store_explicit(&place.id, 0, memory_order_relaxed); /* it never was in this memory */
 }
 #endif

@@ -11,6 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Before os_thread_start, by whoever is about to call it, one at a time: from here on a copy of this memory
+ * can be told. */
+void os_thread_prepare(void);
 /* Runs `run` in the thread, which has a table of descriptors of its own; false if the system refuses (that
  * needs Linux 5.9). Not again before `run` is about to return. */
 bool os_thread_start(void (*run)(void));
@@ -18,7 +21,11 @@ bool os_thread_start(void (*run)(void));
 bool os_thread_exists(void);
 /* Whether the caller is it. */
 bool os_thread_is_own(void);
-/* In a forked child. */
+/* Whether the thread belongs to the process of which this memory is a copy: in a child that was made without
+ * libc's handlers (_Fork, clone). False where the kernel cannot tell, and in a child that shares the memory.
+ */
+bool os_thread_is_lost(void);
+/* In a forked child, and where the above has said so. */
 void os_thread_lost_by_fork(void);
 
 /* A number that changes when the process drops privileges or enters a sandbox, by what its first thread

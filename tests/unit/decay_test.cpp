@@ -715,7 +715,10 @@ int use_in_child(bool wait_for_memory) {
     return !wait_for_memory || happens(given_back) ? kFine : kNotGivenBack;
 }
 
-class DecayAfterFork : public Decay {};
+class DecayAfterFork : public Decay {
+  protected:
+    static void expect_memory_to_come_back_in_a_raw_child();
+};
 
 // What a program may keep that uses nothing and has nobody to give it back: RETAIN_MIN, and of the grace 8
 // MiB.
@@ -822,6 +825,51 @@ TEST_F(DecayAfterFork, AChildInTheSameMemoryDoesNotStartTheThreadThatWouldEndWit
     EXPECT_EQ(thread_count(), 1u);
     use_and_free(8 * kMiB);
     EXPECT_TRUE(happens([] { return own_threads().size() == 1; })) << "the parent may start it";
+}
+
+// Whether what the process has freed goes back while it goes on to free a little now and then.
+bool memory_comes_back_in_passing() {
+    hak_option_set("decay_ms", "20");
+    use_and_free(32 * kMiB);
+    return happens([] {
+        hak_free(touched_block(70'000));
+        return retained() <= kMayStay;
+    });
+}
+
+// A child that libc does not know of, which has copied the parent's memory: nothing has told the library.
+// Here the parent's thread is asleep.
+void DecayAfterFork::expect_memory_to_come_back_in_a_raw_child() {
+    ASSERT_TRUE(happens([] { return own_threads().size() == 1; }));
+    std::this_thread::sleep_for(milliseconds(50));
+    const auto child = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
+    ASSERT_GE(child, 0) << std::strerror(errno);
+    if (child == 0) {
+        os_fault_set(OS_FAULT_PURGE, 0, 0);
+        const bool alone = thread_count() == 1;
+        const bool comes_back = memory_comes_back_in_passing();
+        _exit(!comes_back ? kNotGivenBack : alone && thread_count() == 1 ? kFine : kNoThread);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, kFine << 8);
+}
+
+TEST_F(DecayAfterFork, AChildThatWasNotMadeByForkGivesItsMemoryBackInPassing) {
+    set_option("retain_min", "1G"); // only time gives memory back
+    set_option("decay_ms", "1000");
+    use_and_free(8 * kMiB);
+    expect_memory_to_come_back_in_a_raw_child(); // the thread is in its first sleep
+}
+
+TEST_F(DecayAfterFork, AChildThatWasNotMadeByForkDoesSoAlsoLaterInTheLifeOfTheThread) {
+    set_option("retain_min", "1G");
+    set_option("decay_ms", "100");
+    os_fault_set(OS_FAULT_PURGE, 0, -1); // so that it stays
+    use_and_free(8 * kMiB);
+    std::this_thread::sleep_for(milliseconds(250));
+    expect_memory_to_come_back_in_a_raw_child();
+    os_fault_set(OS_FAULT_PURGE, 0, 0);
 }
 
 TEST_F(DecayAfterFork, InTheMiddleOfDecayNothingIsLost) {
