@@ -251,7 +251,7 @@ void arena_free_slabs(struct region *r, size_t first_slab, size_t slabs, size_t 
 
 void arena_unlock_within_bound(void) {
     size_t bound = arena_bound();
-    if (UNLIKELY(arena.dirty_slabs > bound)) {
+    if (UNLIKELY(arena.dirty_slabs > bound) && arena.dirty_slabs > bound + arena_refused_slabs()) {
         size_t purged = arena_purge_keeping_huge_pages(retention_purge_target(bound));
         retention_note_purged(&arena.retention, purged);
     }
@@ -324,6 +324,7 @@ void arena_lock_for_fork(void) {
 void arena_unlock_after_fork(bool child) {
     if (child) {
         arena.purge_waiters = 0;
+        arena.refused_slabs = 0; /* what was locked is not, in a child */
         decay_lost_by_fork();
     }
     lock_end_fork(&arena.lock, child);

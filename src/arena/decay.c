@@ -13,8 +13,6 @@
 #define REST_SLABS ((size_t)4)
 
 #define PERIOD_LEAST_MS 10
-/* A system that refused a thread, or to take memory back, is asked again after this. */
-#define REFUSED_MS 10000
 
 /* A container is near its limit with less room than this part of it, or when its tasks wait for memory for
  * this part of the time (hundredths of a percent). */
@@ -109,7 +107,7 @@ COLD bool decay_tick(bool more) {
     if (tick(scarce)) {
         last_success_ms = now;
     }
-    /* A program that has locked its memory will not give it back: no use to try for ever. */
+    /* An older kernel does not take back what the program has locked: no use to try for ever. */
     more =
         more || arena_stocked() > 0 || (arena.dirty_slabs > REST_SLABS && now - last_success_ms < REFUSED_MS);
     if (!more) {

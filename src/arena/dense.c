@@ -28,11 +28,6 @@ static uint32_t to_skip, skipped_last; /* under the arena's lock */
 static size_t ahead_offered, ahead_taken;
 static unsigned offered_with;
 
-static uint64_t *word_of(struct region *r, size_t superslab, uint64_t *bit) {
-    *bit = (uint64_t)1 << (superslab % 64);
-    return &r->huge[superslab / 64];
-}
-
 /* Runs of one length never fill the rest. */
 static bool has_takers(void) {
     return ahead_taken > 0 && 2 * ahead_taken >= ahead_offered;
@@ -123,25 +118,21 @@ bool dense_fill(struct region *r, size_t superslab, unsigned slabs, enum arena_u
 
 void dense_note_huge(struct region *r, size_t first, size_t count) {
     for (size_t s = first; s < first + count; s++) {
-        uint64_t bit;
-        *word_of(r, s, &bit) |= bit;
+        r->huge[s / 64] |= (uint64_t)1 << (s % 64);
     }
+}
+
+bool dense_superslab_is_huge(const struct region *r, size_t superslab) {
+    return (r->huge[superslab / 64] >> (superslab % 64) & 1) != 0;
 }
 
 bool dense_is_huge(uintptr_t address) {
-    struct region *r = region_of(address);
-    uint64_t bit;
-    return (*word_of(r, (address - r->base) >> SUPERSLAB_SHIFT, &bit) & bit) != 0;
+    const struct region *r = region_of(address);
+    return dense_superslab_is_huge(r, (address - r->base) >> SUPERSLAB_SHIFT);
 }
 
-bool dense_note_purged(struct region *r, size_t superslab, bool whole) {
-    uint64_t bit;
-    uint64_t *word = word_of(r, superslab, &bit);
-    bool was = (*word & bit) != 0;
-    if (whole) {
-        *word &= ~bit;
-    }
-    return was && !whole;
+void dense_note_purged(struct region *r, size_t superslab) {
+    r->huge[superslab / 64] &= ~((uint64_t)1 << (superslab % 64));
 }
 
 void dense_split(uintptr_t start, uintptr_t end) {

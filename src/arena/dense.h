@@ -41,10 +41,11 @@ void dense_note_huge(struct region *region, size_t first, size_t count);
 
 /* Whether the superslab of an address may lie on a huge page. Arena lock held. */
 bool dense_is_huge(uintptr_t address);
+bool dense_superslab_is_huge(const struct region *region, size_t superslab);
 
-/* Slabs that are about to be purged are out of circulation; `whole` says whether they are the whole
- * superslab. Returns whether they must be split off first, by dense_split. Arena lock held. */
-bool dense_note_purged(struct region *region, size_t superslab, bool whole);
+/* A superslab has been purged as a whole. Arena lock held. */
+void dense_note_purged(struct region *region, size_t superslab);
+/* What is to be purged of a superslab that lies on a huge page, but for the whole, is split off first. */
 /* No lock held. */
 void dense_split(uintptr_t start, uintptr_t end);
 

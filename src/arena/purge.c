@@ -9,6 +9,9 @@
 /* Ranges collected under the lock before it is let go for the system calls. */
 #define BATCH_RANGES 16
 
+/* When the OS has taken none of so many ranges, one after the other, it is left alone for a while. */
+#define RANGES_IN_VAIN 64
+
 /* A huge page with so many dirty slabs is worth being split for them. */
 #define HUGE_PAGE_WORTH_SLABS 28
 
@@ -38,7 +41,7 @@ static bool collect_run(struct region *r, size_t superslab, unsigned first, unsi
     range->first_slab = begin;
     uint64_t bit = (uint64_t)1 << (superslab % 64);
     bool whole = first == 0 && last == SLABS_PER_SUPERSLAB - 1;
-    range->split = dense_note_purged(r, superslab, whole) || range->split;
+    range->split = (!whole && dense_superslab_is_huge(r, superslab)) || range->split;
     if (whole && (r->bitmaps_touched[superslab / 64] & bit) != 0 &&
         (range->bitmaps == 0 || range->first_bitmap == superslab + 1)) {
         r->bitmaps_touched[superslab / 64] &= ~bit;
@@ -48,6 +51,7 @@ static bool collect_run(struct region *r, size_t superslab, unsigned first, unsi
     uint32_t mask = bits32_below(last - first + 1) << first;
     arena.dirty_slabs -= bit_count(state->dirty & mask);
     dense_note_ahead(state, state->ahead & ~mask);
+    state->out |= state->dirty & mask;
     state->dirty &= ~mask;
     state->free &= ~mask;
     region_note(r, superslab);
@@ -76,16 +80,26 @@ static void put_back(const struct range *range, bool purged) {
     size_t end = slab + range->slabs;
     while (slab < end) {
         size_t superslab = slab / SLABS_PER_SUPERSLAB;
+        struct superslab *state = &range->region->states[superslab];
         unsigned first = (unsigned)(slab % SLABS_PER_SUPERSLAB);
         unsigned here = (unsigned)min_size(end - slab, SLABS_PER_SUPERSLAB - first);
         uint32_t mask = bits32_below(here) << first;
-        range->region->states[superslab].free |= mask;
         if (!purged) {
-            range->region->states[superslab].dirty |= mask;
-            arena.dirty_slabs += here;
+            state->dirty |= state->out & mask;
+            arena.dirty_slabs += bit_count(state->out & mask);
+        } else if (here == SLABS_PER_SUPERSLAB) {
+            dense_note_purged(range->region, superslab);
         }
+        state->out &= ~mask;
+        state->free |= mask;
         region_note(range->region, superslab);
         slab += here;
+    }
+}
+
+static void put_bitmaps_back(const struct range *range) {
+    for (size_t s = range->first_bitmap; s < range->first_bitmap + range->bitmaps; s++) {
+        range->region->bitmaps_touched[s / 64] |= (uint64_t)1 << (s % 64);
     }
 }
 
@@ -107,10 +121,10 @@ static void purge_many(const struct iovec *ranges, size_t count, bool *done) {
 /* A range's slabs, and its bitmaps. */
 #define PURGES_MOST (2 * BATCH_RANGES)
 
-/* Without the arena's lock; `done`, which has room for PURGES_MOST, begins with whether the OS has taken the
- * slabs of each range. */
+/* Without the arena's lock; `done`, which has room for PURGES_MOST, gets whether the OS has taken the slabs
+ * of each range, and behind them the bitmaps of those that have some. */
 static void purge_batch(const struct range *batch, size_t count, bool *done) {
-    struct iovec ranges[PURGES_MOST]; /* the bitmaps behind the slabs */
+    struct iovec ranges[PURGES_MOST];
     size_t n = count;
     for (size_t i = 0; i < count; i++) {
         const struct range *range = &batch[i];
@@ -129,12 +143,24 @@ static void purge_batch(const struct range *batch, size_t count, bool *done) {
     purge_many(ranges, n, done);
 }
 
-/* From the highest address down, until no more than `target` stays; of huge pages with fewer than `least`
- * dirty slabs none. False if the batch is full. */
-static bool gather(size_t target, unsigned least, struct range *batch, size_t *count) {
-    for (struct region *r = arena.newest; r != NULL; r = r->previous) {
-        for (size_t w = (r->committed + 63) / 64; w-- > 0;) {
-            for (uint64_t bits = r->dirty[w] | r->ahead[w]; bits != 0;) {
+/* How far a purge has come. From the first refusal on it tries nothing twice; until then what is freed
+ * meanwhile counts, too. */
+struct progress {
+    struct region *region; /* everything before superslab `end` of it is still to be tried; NULL: all is */
+    size_t end;
+    unsigned least;   /* of huge pages with fewer dirty slabs none */
+    size_t refused;   /* slabs */
+    unsigned in_vain; /* ranges refused since the last one that was taken */
+    size_t purged;    /* slabs */
+};
+
+/* From the highest address down, until no more than `target` stays. False if the batch is full. */
+static bool gather(size_t target, const struct progress *from, struct range *batch, size_t *count) {
+    for (struct region *r = from->region != NULL ? from->region : arena.newest; r != NULL; r = r->previous) {
+        size_t end = r == from->region ? from->end : r->committed;
+        for (size_t w = (end + 63) / 64; w-- > 0;) {
+            uint64_t below = bits_below((unsigned)min_size(end - w * 64, 64));
+            for (uint64_t bits = (r->dirty[w] | r->ahead[w]) & below; bits != 0;) {
                 unsigned highest = bit_highest(bits);
                 size_t superslab = w * 64 + highest;
                 uint64_t bit = (uint64_t)1 << highest;
@@ -142,7 +168,7 @@ static bool gather(size_t target, unsigned least, struct range *batch, size_t *c
                 if (arena.dirty_slabs <= target) {
                     return true;
                 }
-                if (((r->huge[w] & bit) == 0 || bit_count(r->states[superslab].dirty) >= least) &&
+                if (((r->huge[w] & bit) == 0 || bit_count(r->states[superslab].dirty) >= from->least) &&
                     !collect(r, superslab, batch, count)) {
                     return false;
                 }
@@ -152,17 +178,64 @@ static bool gather(size_t target, unsigned least, struct range *batch, size_t *c
     return true;
 }
 
-static size_t purge_to(size_t target, bool keeping_huge_pages) {
-    unsigned least = keeping_huge_pages ? HUGE_PAGE_WORTH_SLABS : 0;
-    size_t purged = 0;
-    /* Not while somebody waits for an end of all purging, which must come: fork holds every other lock. */
-    while (arena.dirty_slabs > target && arena.purge_waiters == 0) {
-        struct range batch[BATCH_RANGES];
-        size_t count = 0;
-        if (gather(target, least, batch, &count)) {
-            gather(target, 0, batch, &count);
+/* Parts of huge pages come last. */
+static size_t gather_in_turn(size_t target, struct progress *progress, struct range *batch) {
+    size_t count = 0;
+    if (gather(target, progress, batch, &count) && progress->least > 0) {
+        struct progress rest = {0};
+        gather(target, &rest, batch, &count);
+        progress->least = progress->region != NULL ? 0 : progress->least;
+    }
+    return count;
+}
+
+static void note_done(const struct range *batch, size_t count, const bool *done, struct progress *progress) {
+    size_t bitmaps = count;
+    for (size_t i = 0; i < count; i++) {
+        put_back(&batch[i], done[i]);
+        if (batch[i].bitmaps > 0 && !done[bitmaps++]) {
+            put_bitmaps_back(&batch[i]);
         }
+        if (done[i]) {
+            progress->purged += batch[i].slabs;
+            arena.purges++;
+            arena.purged_bytes += batch[i].slabs << SLAB_SHIFT;
+            progress->in_vain = 0;
+        } else {
+            progress->refused += batch[i].slabs;
+            progress->in_vain++;
+            report_fallback(FALLBACK_PURGE_FAILED, batch[i].slabs << SLAB_SHIFT);
+        }
+    }
+    if (progress->refused > 0) {
+        /* It is there until the lock is let go: its slabs were out of circulation until now. */
+        progress->region = batch[count - 1].region;
+        progress->end = batch[count - 1].first_slab / SLABS_PER_SUPERSLAB;
+    }
+}
+
+COLD size_t arena_refused_slabs(void) {
+    if (arena.refused_slabs > 0 && os_now_ms() >= arena.refused_until_ms) {
+        arena.refused_slabs = 0;
+    }
+    return arena.refused_slabs;
+}
+
+static void note_refused(size_t slabs) {
+    arena.refused_slabs = slabs;
+    arena.refused_until_ms = os_now_ms() + REFUSED_MS;
+}
+
+static size_t purge_to(size_t target, struct progress progress, unsigned in_vain_most) {
+    size_t beside = arena_refused_slabs();
+    /* Not while somebody waits for an end of all purging, which must come: fork holds every other lock. */
+    while (arena.dirty_slabs > target + beside && arena.purge_waiters == 0) {
+        struct range batch[BATCH_RANGES];
+        bool left_alone = progress.in_vain >= in_vain_most;
+        size_t count = left_alone ? 0 : gather_in_turn(target + beside, &progress, batch);
         if (count == 0) {
+            size_t most = left_alone ? SIZE_MAX : progress.refused;
+            note_refused(min_size(most, arena.dirty_slabs - target));
             break;
         }
         arena_begin_purging();
@@ -171,31 +244,17 @@ static size_t purge_to(size_t target, bool keeping_huge_pages) {
         purge_batch(batch, count, done);
         lock_acquire(&arena.lock);
         arena_end_purging();
-        bool all = true;
-        for (size_t i = 0; i < count; i++) {
-            put_back(&batch[i], done[i]);
-            all = all && done[i];
-            if (done[i]) {
-                purged += batch[i].slabs;
-                arena.purges++;
-                arena.purged_bytes += batch[i].slabs << SLAB_SHIFT;
-            } else {
-                report_fallback(FALLBACK_PURGE_FAILED, batch[i].slabs << SLAB_SHIFT);
-            }
-        }
-        if (!all) {
-            break;
-        }
+        note_done(batch, count, done, &progress);
     }
-    return purged;
+    return progress.purged;
 }
 
 size_t arena_purge_to(size_t target) {
-    return purge_to(target, false);
+    return purge_to(target, (struct progress){0}, RANGES_IN_VAIN);
 }
 
 size_t arena_purge_keeping_huge_pages(size_t target) {
-    return purge_to(target, true);
+    return purge_to(target, (struct progress){.least = HUGE_PAGE_WORTH_SLABS}, RANGES_IN_VAIN);
 }
 
 void arena_wait_for_purge(void) {
@@ -214,7 +273,8 @@ void arena_wait_for_purge(void) {
 
 size_t arena_purge_all(void) {
     lock_acquire(&arena.lock);
-    size_t purged = arena_purge_to(0);
+    arena.refused_slabs = 0; /* the program has asked for it: all is tried */
+    size_t purged = purge_to(0, (struct progress){0}, UINT32_MAX);
     lock_release(&arena.lock);
     return purged << SLAB_SHIFT;
 }

@@ -17,6 +17,7 @@ struct superslab {
     uint32_t free;  /* slabs that nobody uses */
     uint32_t dirty; /* those of them that may be resident; the others read as zero */
     uint32_t ahead; /* those of the dirty ones that are so only because of dense_fill */
+    uint32_t out;   /* out of circulation for a purge, and dirty again if it fails */
 };
 
 /* avail[k] names the superslabs that have 2^k free slabs in a row, without those that are ahead. */

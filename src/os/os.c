@@ -28,6 +28,9 @@
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24
+#endif
 #ifndef SYS_process_madvise
 #define SYS_process_madvise 440
 #endif
@@ -263,12 +266,19 @@ COLD bool os_peek(void *to, const uintptr_t *from, size_t count, size_t bytes) {
            (long)(count * bytes);
 }
 
-bool os_purge(void *address, size_t bytes) {
+COLD bool os_purge(void *address, size_t bytes) {
     if (KEEPING_ERRNO(bool, fault_due(OS_FAULT_PURGE))) {
         return false;
     }
     count_call();
-    return KEEPING_ERRNO(int, madvise(address, bytes, MADV_DONTNEED)) == 0;
+    int saved_errno = errno;
+    bool done = madvise(address, bytes, MADV_DONTNEED) == 0;
+    if (!done && errno == EINVAL) { /* the program has locked a part of it */
+        count_call();
+        done = madvise(address, bytes, MADV_DONTNEED_LOCKED) == 0;
+    }
+    errno = saved_errno;
+    return done;
 }
 
 long os_advise_many(int process, const struct iovec *ranges, size_t count) {
@@ -276,7 +286,8 @@ long os_advise_many(int process, const struct iovec *ranges, size_t count) {
         return -1;
     }
     count_call();
-    return syscall(SYS_process_madvise, process, ranges, count, MADV_DONTNEED, 0);
+    /* Locked or not: a kernel that lets a process advise itself knows that. */
+    return syscall(SYS_process_madvise, process, ranges, count, MADV_DONTNEED_LOCKED, 0);
 }
 
 COLD bool os_renew(void *address, size_t bytes) {

@@ -52,7 +52,8 @@ bool os_which_resident(const void *address, size_t pages, unsigned char *out);
  * unreadable, or nobody's by now: false if any is. */
 #define OS_PEEK_MOST 16
 bool os_peek(void *to, const uintptr_t *from, size_t count, size_t bytes);
-/* Gives the pages back: they stay usable and read as zero. */
+/* Gives the pages back: they stay usable and read as zero. False if the kernel refuses; those that the
+ * program has locked it gives up from 5.18 on, and locks what comes there later. */
 bool os_purge(void *address, size_t bytes);
 /* The same for many ranges by one call, for purge.c: the bytes that the kernel took, from the first range on,
  * or -1 and errno. */

@@ -355,6 +355,68 @@ TEST(FaultOfPurge, NeitherLosesMemoryNorBreaksThePromiseOfCalloc) {
     meter.expect_growth_within(kMiB, "once purging works again");
 }
 
+// Blocks of a slab each that nothing else is between, so that each is a range of its own when they are freed.
+class Ranges {
+  public:
+    explicit Ranges(std::size_t count) : freed_(count), kept_(count) {
+        for (std::size_t i = 0; i < count; i++) {
+            freed_[i] = hak_malloc(kBytes);
+            kept_[i] = hak_malloc(kBytes);
+            std::memset(freed_[i], 1, kBytes);
+        }
+    }
+    ~Ranges() {
+        free_blocks(freed_);
+        free_blocks(kept_);
+    }
+    Ranges(const Ranges &) = delete;
+    Ranges &operator=(const Ranges &) = delete;
+
+    void free() {
+        free_blocks(freed_);
+        freed_.clear();
+    }
+
+  private:
+    static constexpr std::size_t kBytes = 100'000;
+    std::vector<void *> freed_;
+    std::vector<void *> kept_;
+};
+
+std::uint64_t retained_bytes() {
+    hak_stats_t stats{};
+    hak_stats_get(&stats);
+    return stats.retained_bytes;
+}
+
+TEST(FaultOfPurge, KeepsWhatIsRefusedAndNothingElse) {
+    hak_collect();
+    const std::uint64_t before = retained_bytes();
+    Ranges ranges(100);
+    ranges.free();
+    const long refused = 20;
+    os_fault_set(OS_FAULT_PURGE, 0, refused);
+    hak_collect();
+    os_fault_set(OS_FAULT_PURGE, 0, 0);
+    EXPECT_LE(retained_bytes(), before + refused * 2 * (64 << 10));
+    hak_collect();
+    EXPECT_LE(retained_bytes(), before);
+}
+
+TEST(FaultOfPurge, IsNotMetWithEachFree) {
+    constexpr std::size_t kFrees = 3000;
+    Ranges ranges(400);
+    os_fault_set(OS_FAULT_PURGE, 0, kEveryCall);
+    ranges.free();
+    const std::uint64_t fallbacks_before = fallbacks();
+    for (std::size_t i = 0; i < kFrees; i++) {
+        hak_free(hak_malloc(100'000 + i % 5 * 70'000));
+    }
+    os_fault_set(OS_FAULT_PURGE, 0, 0);
+    // A bound may grow or shrink meanwhile.
+    EXPECT_LT(fallbacks() - fallbacks_before, kFrees / 4);
+}
+
 TEST(FaultOfRemap, FallsBackToCopying) {
     const std::uint64_t fallbacks_before = fallbacks();
     os_fault_set(OS_FAULT_REMAP, 0, kEveryCall);
