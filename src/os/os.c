@@ -186,11 +186,11 @@ void *os_reserve_zeros(size_t bytes) {
 }
 
 bool os_commit(void *address, size_t bytes) {
-    if (fault_due(OS_FAULT_COMMIT)) {
+    if (KEEPING_ERRNO(bool, fault_due(OS_FAULT_COMMIT))) {
         return false;
     }
     count_call();
-    if (mprotect(address, bytes, PROT_READ | PROT_WRITE) != 0) {
+    if (KEEPING_ERRNO(int, mprotect(address, bytes, PROT_READ | PROT_WRITE)) != 0) {
         return false;
     }
     set_dumped(address, bytes, true);

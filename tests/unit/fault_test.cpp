@@ -417,6 +417,22 @@ TEST(FaultOfPurge, IsNotMetWithEachFree) {
     EXPECT_LT(fallbacks() - fallbacks_before, kFrees / 4);
 }
 
+// A block whose pages were moved goes back by a new mapping, and where that fails by a look at the old one.
+TEST(FaultOfPurge, LeavesErrnoAloneWhereABlockThatHasMovedIsFreed) {
+    void *block = hak_malloc(3 * kMiB);
+    void *const obstacle = hak_malloc(3 * kMiB);
+    std::memset(block, 1, 3 * kMiB);
+    void *const moved = hak_realloc(block, 20 * kMiB);
+    ASSERT_NE(moved, nullptr);
+    os_fault_set(OS_FAULT_PURGE, 0, kEveryCall);
+    os_fault_set(OS_FAULT_COMMIT, 0, kEveryCall);
+    errno = 4711;
+    hak_free(moved);
+    EXPECT_EQ(errno, 4711);
+    switch_faults_off();
+    hak_free(obstacle);
+}
+
 TEST(FaultOfRemap, FallsBackToCopying) {
     const std::uint64_t fallbacks_before = fallbacks();
     os_fault_set(OS_FAULT_REMAP, 0, kEveryCall);
