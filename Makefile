@@ -18,6 +18,8 @@ HAKMEM := $(VENV)/bin/hakmem
 CONFIGURE := cmake -G Ninja -S . -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
 # A test that hangs fails after the timeout.
 CTEST := ctest --output-on-failure --timeout 300 --parallel $(shell nproc)
+# Files side by side, the tests of one after each other.
+PYTEST := $(VENV)/bin/python -m pytest --numprocesses $(shell nproc) --dist loadfile
 
 C_FILES = $(shell find src include examples tests bench -name '*.[ch]' -o -name '*.cpp')
 PYTHON_FOLDERS := python bench tests
@@ -74,7 +76,7 @@ bench-programs: build $(VENV)/.ready-bench
 	@cmake --build $(BUILD)
 
 test: test-unit test-asan test-tsan setup-programs setup-bench ## Run every test
-	@$(VENV)/bin/python -m pytest tests/programs tests/cli tests/bench
+	@$(PYTEST) tests/programs tests/cli tests/bench
 
 test-unit: build $(call tools_ready,test) ## Unit tests
 	@$(CONFIGURE) -B $(BUILD) -DHAKMEM_BUILD_TESTS=ON >/dev/null
@@ -95,16 +97,16 @@ setup-programs: build
 	@PYTHON=$(CURDIR)/$(VENV)/bin/python tests/programs/setup.sh
 
 test-programs: setup-programs ## Real programs on the preloaded library
-	@$(VENV)/bin/python -m pytest tests/programs
+	@$(PYTEST) tests/programs
 
 test-cli: build $(VENV)/.ready-bench ## The hakmem command and the make targets
-	@$(VENV)/bin/python -m pytest tests/cli
+	@$(PYTEST) tests/cli
 
 setup-bench: bench-programs $(call tools_ready,bench)
 	@bench/programs/setup.sh
 
 test-bench: setup-bench ## The workloads, the peers and the harness of the benchmarks
-	@$(VENV)/bin/python -m pytest tests/bench
+	@$(PYTEST) tests/bench
 
 lint: build $(VENV)/.ready-bench $(call tools_ready,lint) ## Check format, and what static analysis finds
 	@clang-format --dry-run --Werror $(C_FILES)

@@ -574,7 +574,7 @@ TEST_F(DecayThread, IsNotThereInAProgramThatHasNoOthersUnlessAskedFor) {
 }
 
 TEST_F(DecayThread, ComesForMuchAndIsGoneWhenNothingIsLeftAndComesAgain) {
-    set_option("decay_ms", "1000");
+    set_option("decay_ms", "300");
     for (int round = 0; round < 3; round++) {
         use_and_free(8 * kMiB);
         EXPECT_TRUE(happens([] { return own_threads().size() == 1; })) << "in round " << round;

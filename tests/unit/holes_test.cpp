@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -28,8 +27,6 @@ using hakmem_test::PointerArray;
 using hakmem_test::Random;
 using hakmem_test::ResidentMeter;
 using hakmem_test::scaled;
-using std::chrono::milliseconds;
-using std::chrono::steady_clock;
 
 constexpr std::size_t kPage = 4 * kKiB;
 constexpr std::size_t kHeap = 64 * kMiB;
@@ -156,12 +153,9 @@ TEST_P(Holes, GoBackWithoutACallWhenNothingHappensToThem) {
     const ResidentMeter meter;
     fill();
     thin_out();
-    const auto bound = static_cast<std::ptrdiff_t>(pages_needed(GetParam()) + 5 * kMiB);
-    const auto deadline = steady_clock::now() + std::chrono::seconds(20);
-    while (meter.growth() > bound && steady_clock::now() < deadline) {
-        std::this_thread::sleep_for(milliseconds(20));
-    }
-    meter.expect_growth_within(static_cast<std::size_t>(bound), "without a call");
+    const std::size_t bound = pages_needed(GetParam()) + 5 * kMiB;
+    meter.wait_for_growth_within(bound);
+    meter.expect_growth_within(bound, "without a call");
     expect_whole();
     hak_option_set("background_thread", "1");
     hak_option_set("decay_ms", "500");

@@ -6,9 +6,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 namespace hakmem_test {
 
@@ -95,6 +97,15 @@ void ResidentMeter::expect_growth_within(std::size_t bound, const char *when) co
 #else
     EXPECT_LE(growth(), static_cast<std::ptrdiff_t>(bound)) << "resident memory over the start, " << when;
 #endif
+}
+
+void ResidentMeter::wait_for_growth_within(std::size_t bound) const {
+    using std::chrono::seconds;
+    const auto deadline =
+        std::chrono::steady_clock::now() + (HAKMEM_TEST_SANITIZED ? seconds(1) : seconds(20));
+    while (growth() > static_cast<std::ptrdiff_t>(bound) && std::chrono::steady_clock::now() < deadline) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
 }
 
 PointerArray::PointerArray(std::size_t count) : pointers_(nullptr), count_(count) {

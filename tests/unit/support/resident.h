@@ -31,6 +31,9 @@ class ResidentMeter {
         return static_cast<std::ptrdiff_t>(resident_bytes()) - static_cast<std::ptrdiff_t>(start_);
     }
 
+    // Waits until no more is resident than that, or for long enough; where nobody judges, for a moment.
+    void wait_for_growth_within(std::size_t bound) const;
+
     // A gtest expectation. A sanitizer keeps the shadow of all memory ever touched, so that resident
     // memory says nothing about the allocator there and only the plain build judges.
     void expect_growth_within(std::size_t bound, const char *when) const;
