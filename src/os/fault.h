@@ -13,7 +13,7 @@ enum os_fault {
     OS_FAULT_RESERVE, /* address space: mmap of PROT_NONE or of internal memory */
     OS_FAULT_COMMIT,  /* making reserved memory usable: mprotect */
     OS_FAULT_PURGE,   /* giving pages back: madvise */
-    OS_FAULT_REMAP,   /* moving huge blocks: mremap */
+    OS_FAULT_REMAP,   /* moving huge blocks: mremap, twice for each */
     OS_FAULT_KINDS
 };
 

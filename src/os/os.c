@@ -300,6 +300,18 @@ COLD bool os_renew(void *address, size_t bytes) {
                              map(address, bytes, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE) == address);
 }
 
+/* What no other mapping begins with at this place. */
+struct marker {
+    uintptr_t of, between;
+};
+
+COLD static bool still_begins_with(const void *at, struct marker marker) {
+    struct marker found;
+    uintptr_t place = (uintptr_t)at;
+    return os_peek(&found, &place, 1, sizeof found) && found.of == marker.of &&
+           found.between == marker.between;
+}
+
 /* A range that is one area of the kernel's, or fails with EFAULT. */
 COLD static enum os_move move_area(void *from, void *to, size_t bytes) {
     if (fault_due(OS_FAULT_REMAP)) {
@@ -313,12 +325,18 @@ COLD static enum os_move move_area(void *from, void *to, size_t bytes) {
     if (between == MAP_FAILED) {
         return OS_NOT_MOVED;
     }
+    struct marker marker = {~(uintptr_t)to, (uintptr_t)between};
+    memcpy(to, &marker, sizeof marker);
     count_call();
-    if (mremap(between, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to) {
+    if (!fault_due(OS_FAULT_REMAP) &&
+        mremap(between, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to) {
         return OS_MOVED;
     }
     memcpy(from, between, bytes);
     os_release(between, bytes);
+    if (still_begins_with(to, marker)) { /* the kernel looked first, as at the number of mappings */
+        return OS_NOT_MOVED;
+    }
     void *again = map(to, bytes, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE);
     if (again == to) {
         return OS_NOT_MOVED;

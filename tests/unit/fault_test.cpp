@@ -513,6 +513,35 @@ TEST(FaultOfCommit, LeavesNoRegionBehindThatServesNobody) {
     hak_free(kept);
 }
 
+// As near the limit of mappings: pages that are under way come back, and their target serves again.
+TEST(FaultOfRemap, HalfwayLosesNoMemory) {
+    const auto slabs_in_use = [] {
+        hak_stats_t stats{};
+        hak_stats_get(&stats);
+        return stats.slabs_in_use;
+    };
+    hak_free(hak_malloc(3 * kMiB));
+    const std::uint64_t before = slabs_in_use();
+    for (int round = 0; round < 3; round++) {
+        void *block = hak_malloc(3 * kMiB);
+        void *const obstacle = hak_malloc(3 * kMiB);
+        fill_pattern(block, 3 * kMiB, 1);
+        const std::uint64_t fallbacks_before = fallbacks();
+        os_fault_set(OS_FAULT_REMAP, 1, 1);
+        block = hak_realloc(block, 20 * kMiB);
+        os_fault_set(OS_FAULT_REMAP, 0, 0);
+        ASSERT_NE(block, nullptr);
+        EXPECT_EQ(fallbacks(), fallbacks_before + 1) << "the block was to be copied";
+        EXPECT_TRUE(pattern_intact(block, 3 * kMiB, 1));
+        hak_free(block);
+        hak_free(obstacle);
+        EXPECT_EQ(slabs_in_use(), before);
+        block = hak_calloc(1, 20 * kMiB);
+        EXPECT_TRUE(all_zero(block, 20 * kMiB));
+        hak_free(block);
+    }
+}
+
 // A search looks at so many superslabs and no more, unless there is nothing else to be had.
 TEST(FaultOfReserve, MemoryThatIsFreeServesBeforeThereIsNone) {
     constexpr std::size_t kSlab = 64 << 10;
