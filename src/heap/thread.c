@@ -11,6 +11,7 @@
 #include "heap/slack.h"
 #include "heap/stock.h"
 #include "options/options.h"
+#include "os/cgroup.h"
 #include "os/os.h"
 #include "os/report.h"
 #include "os/thread.h"
@@ -272,6 +273,7 @@ static void before_fork(void) {
 static void after_fork(bool child) {
     if (child) {
         os_note_process();
+        cgroup_forget();
     }
     if (fork_has_no_locks()) {
         if (child) {

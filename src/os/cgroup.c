@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "os/cgroup.h"
 
+#include "base/bits.h"
 #include "base/text.h"
 #include "os/os.h"
 #include "os/reader.h"
@@ -16,13 +17,18 @@
 #define PATH_BYTES 512
 #define FILE_NAME_BYTES 32 /* of the files read below, the longest with its slash */
 #define NO_VALUE UINT64_MAX
+/* Of so many reads, which are some tens of system calls each, one looks whether the process was moved. */
+#define READS_OF_A_PLACE 4
 
 /* Where the process's group is. Another thread may fork at any moment: while `looked` is false, the rest
  * means nothing. */
 static struct {
     _Atomic bool looked;
     bool v1;
+    unsigned reads; /* since anybody looked */
     size_t mount_length;
+    bool known; /* the next: as the system names it, empty for the top */
+    char group[PATH_BYTES];
     char path[PATH_BYTES]; /* empty: there is none */
 } found;
 
@@ -112,18 +118,18 @@ static bool open_own(struct reader *r, const char *path, struct text *scratch) {
 
 /* The path of the own group in the hierarchy that has the memory controller: that of v1 if it is listed with
  * one, else v2's. Empty for the top. A line: "number:controllers:path" */
-static bool read_own_group(struct reader *r, struct text *group, struct text *field) {
+static bool read_own_group(struct reader *r, struct text *group, struct text *field, bool *v1) {
     bool any = false;
     if (!open_own(r, "/proc/self/cgroup", field)) {
         return false;
     }
-    for (found.v1 = false; r->last >= 0 && !found.v1; next_line(r)) {
+    for (*v1 = false; r->last >= 0 && !*v1; next_line(r)) {
         read_field(r, ':', field);
         read_field(r, ':', field);
         bool memory = lists_memory(field->buffer);
         if (r->last == ':' && (memory || field->length == 0)) {
             read_field(r, '\n', group);
-            found.v1 = memory;
+            *v1 = memory;
             any = true;
         }
     }
@@ -212,6 +218,22 @@ static void search_mounts(struct reader *r, const struct text *group, struct tex
     os_close(r->fd);
 }
 
+void cgroup_forget(void) {
+    /* relaxed: who reads it next is the same thread, or one that is made later */
+    atomic_store_explicit(&found.looked, false, memory_order_relaxed);
+}
+
+static COLD bool is_moved(void) {
+    struct reader r;
+    char group_buffer[PATH_BYTES];
+    char field_buffer[PATH_BYTES];
+    struct text group = TEXT_ON(group_buffer);
+    struct text field = TEXT_ON(field_buffer);
+    bool v1;
+    bool known = read_own_group(&r, &group, &field, &v1);
+    return known && (!found.known || v1 != found.v1 || strcmp(group.buffer, found.group) != 0);
+}
+
 bool cgroup_find(void) {
     int saved_errno = errno;
     struct reader r;
@@ -223,7 +245,11 @@ bool cgroup_find(void) {
     atomic_store_explicit(&found.looked, false, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
     found.path[0] = '\0';
-    if (read_own_group(&r, &group, &field)) {
+    found.known = false;
+    found.reads = 0;
+    if (read_own_group(&r, &group, &field, &found.v1)) {
+        found.known = true;
+        memcpy(found.group, group.buffer, group.length + 1);
         search_mounts(&r, &group, &field);
     }
     atomic_store_explicit(&found.looked, true, memory_order_release);
@@ -313,7 +339,8 @@ bool cgroup_read(struct cgroup_memory *out) {
     *out = (struct cgroup_memory){.limit_bytes = NO_VALUE, .room_bytes = NO_VALUE};
     /* acquire pairs with the release in cgroup_find */
     if (!atomic_load_explicit(&found.looked, memory_order_acquire) ||
-        (found.path[0] != '\0' && !exists(found.path))) {
+        (found.path[0] != '\0' && !exists(found.path)) ||
+        (++found.reads % READS_OF_A_PLACE == 0 && is_moved())) {
         cgroup_find();
     }
     bool is_known = found.path[0] != '\0';

@@ -30,9 +30,11 @@ struct cgroup_memory {
 };
 
 /* Looks up where the group's files are; false if they cannot be seen or the path is too long. cgroup_read
- * calls it at first and when the group is gone; call it where the process may have been moved, such as in
- * a forked child. */
+ * calls it at first, when the group is gone, and when the process turns out to have been moved, for which it
+ * looks now and then. */
 bool cgroup_find(void);
+/* In a forked child, which may be moved before it goes on: the next cgroup_read looks anew. */
+void cgroup_forget(void);
 
 /* False, with `out` as without any limit, if there is no group to be seen. Some tens of system calls. */
 bool cgroup_read(struct cgroup_memory *out);
