@@ -17,8 +17,10 @@
 #define LOOKS_MOST 4
 /* Pages whose contents are looked at, what of each at first, and how many may be as the kernel gave them. */
 #define PAGES_LOOKED_AT OS_PEEK_MOST
-#define PIECE_BYTES 256
+#define PIECE_BYTES 128
 #define PAGES_UNUSED_MOST 2
+/* Of a page that begins with zeros so much is looked at, at once: stacks of the program's may be small. */
+#define STEP_BYTES 2048
 
 static struct kind {
     uintptr_t start; /* of the block that is to tell; 0 for none */
@@ -57,26 +59,45 @@ static bool is_zero(const uint64_t *words, size_t n) {
     return true;
 }
 
-static bool is_page_zero(uintptr_t page) {
-    uint64_t words[OS_PAGE_BYTES / sizeof(uint64_t)];
-    return !os_peek(words, &page, 1, sizeof words) || is_zero(words, sizeof words / sizeof *words);
+/* Not inlined, like the next: a caller's frame shall not have the buffers of both. */
+static NOINLINE bool is_page_zero(uintptr_t page) {
+    uint64_t words[STEP_BYTES / sizeof(uint64_t)];
+    for (uintptr_t at = page; at < page + OS_PAGE_BYTES; at += STEP_BYTES) {
+        if (os_peek(words, &at, 1, sizeof words) && !is_zero(words, sizeof words / sizeof *words)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* One bit for each page that begins with zeros. False if any cannot be read. */
+static NOINLINE bool peek_pages(const uintptr_t *pages, uint32_t *zero) {
+    uint64_t words[PAGES_LOOKED_AT][PIECE_BYTES / sizeof(uint64_t)];
+    if (!os_peek(words, pages, PAGES_LOOKED_AT, PIECE_BYTES)) {
+        return false;
+    }
+    *zero = 0;
+    for (size_t i = 0; i < PAGES_LOOKED_AT; i++) {
+        *zero |= (uint32_t)is_zero(words[i], PIECE_BYTES / sizeof(uint64_t)) << i;
+    }
+    return true;
 }
 
 /* A page that was only read, or that came with a huge one, is resident and was never written to. */
 static bool is_written(uintptr_t start, size_t bytes, unsigned unused_most) {
-    uint64_t words[PAGES_LOOKED_AT][PIECE_BYTES / sizeof(uint64_t)];
     uintptr_t pages[PAGES_LOOKED_AT];
+    uint32_t zero;
     size_t part = bytes / OS_PAGE_BYTES / PAGES_LOOKED_AT; /* a slab has as many pages at least */
     for (size_t i = 0; i < PAGES_LOOKED_AT; i++) {
         /* Somewhere in each part: a program's own steps are often powers of two. */
         pages[i] = start + (i * part + (i * 2654435761u >> 8) % part) * OS_PAGE_BYTES;
     }
-    if (!os_peek(words, pages, PAGES_LOOKED_AT, PIECE_BYTES)) {
+    if (!peek_pages(pages, &zero)) {
         return false;
     }
     unsigned unused = 0;
-    for (size_t i = 0; i < PAGES_LOOKED_AT && unused <= unused_most; i++) {
-        unused += is_zero(words[i], PIECE_BYTES / sizeof(uint64_t)) && is_page_zero(pages[i]);
+    for (; zero != 0 && unused <= unused_most; zero &= zero - 1) {
+        unused += is_page_zero(pages[bit_lowest(zero)]);
     }
     return unused <= unused_most;
 }

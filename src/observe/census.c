@@ -352,8 +352,8 @@ void census_add_table(const void *address, size_t bytes) {
     }
 }
 
-static void count_tables(struct census *census) {
-    unsigned char pages[STEP_PAGES];
+/* `pages`: room for those of a step. */
+static void count_tables(struct census *census, unsigned char *pages) {
     struct profile_costs profile;
     profile_costs(&profile);
     census->shadow_blocks = profile.shadow_blocks;
@@ -388,7 +388,7 @@ bool census_step(struct census *census) {
     step.deferred_count = 0;
     struct walk_visitor visitor = {census->measured ? prepare : NULL, visit, &step};
     if (!arena_walk_step(&census->walk, &visitor)) {
-        count_tables(census);
+        count_tables(census, step.resident);
         count_heaps(census);
         return false;
     }

@@ -5,8 +5,11 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 
+#include "hakmem.h"
 #include "stack/capture.h"
 #include "stack/memory.h"
 #include "support/scale.h"
@@ -46,6 +49,35 @@ TEST(Stack, OfACoroutineIsTheUnwinders) {
         compare_chains(400 + i, 1);
     }
 }
+
+#if !HAKMEM_TEST_SANITIZED // whose frames are larger
+void allocate_and_free_all_sizes() {
+    constexpr std::size_t kMost = 8 << 20;
+    for (int round = 0; round < 8; round++) {
+        for (std::size_t size = 16; size <= kMost; size += size / 4) {
+            auto *block = static_cast<char *>(hak_malloc(size));
+            for (std::size_t at = 0; round % 2 == 0 && at < size; at += page_bytes) {
+                static_cast<volatile char *>(block)[at] = 1;
+            }
+            hak_free(block);
+        }
+    }
+}
+
+// Coroutines have stacks of two pages, of which the program itself needs some.
+TEST(Stack, OfTwoPagesHasRoomForAllocationAndMuchElse) {
+    constexpr std::size_t kMayBeUsed = 4 * 1024;
+    constexpr char kUntouched = 0x5A;
+    hak_free(hak_malloc(1)); // the library's and the thread's first call are another matter
+    const Guarded stack(64 << 10);
+    std::memset(stack.data(), kUntouched, stack.size());
+    run_on(stack, allocate_and_free_all_sizes);
+    const char *end = stack.data() + stack.size();
+    const char *deepest =
+        std::find_if(static_cast<const char *>(stack.data()), end, [](char c) { return c != kUntouched; });
+    EXPECT_LE(static_cast<std::size_t>(end - deepest), kMayBeUsed);
+}
+#endif
 
 TEST(Stack, AfterForkIsTheUnwinders) {
     compare_chains(4, 10);
