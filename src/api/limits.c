@@ -18,11 +18,15 @@
 #if defined(HAKMEM_STANDARD_NAMES) && !defined(HAKMEM_STATIC)
 
 static int set_limit(pid_t process, int resource, const struct rlimit *limit, struct rlimit *before) {
-    int result = (int)syscall(SYS_prlimit64, process, resource, limit, before);
+    struct rlimit old; /* both may be in the same place */
+    int result = (int)syscall(SYS_prlimit64, process, resource, limit, before != NULL ? &old : NULL);
     /* Not for another process, and not in a child of vfork, which has its parent's memory. */
     if (result == 0 && limit != NULL && resource == RLIMIT_AS &&
         (process == 0 || process == os_process_id()) && os_in_own_process()) {
         arena_spare_address_space(limit->rlim_cur); /* RLIM_INFINITY is the largest of all */
+    }
+    if (result == 0 && before != NULL) {
+        *before = old;
     }
     return result;
 }

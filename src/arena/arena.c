@@ -32,8 +32,9 @@ void arena_reserve_first(void) {
 }
 
 COLD void arena_spare_address_space(size_t limit_bytes) {
-    if (!page_map_may_be_flat(limit_bytes)) {
-        lock_acquire(&arena.lock);
+    /* Not waited for: a child that was made behind libc's back would wait for ever. Then the next region that
+     * is not to be had makes it good. */
+    if (!page_map_may_be_flat(limit_bytes) && lock_try(&arena.lock)) {
         (void)page_map_retreat(arena.oldest);
         lock_release(&arena.lock);
     }
@@ -41,7 +42,7 @@ COLD void arena_spare_address_space(size_t limit_bytes) {
 
 /* Whether a limit that another process has set leaves more now. */
 static COLD bool spared(void) {
-    return os_address_space_limit() != SIZE_MAX && page_map_retreat(arena.oldest);
+    return !page_map_may_be_flat(os_address_space_limit()) && page_map_retreat(arena.oldest);
 }
 
 struct region *arena_add_region(size_t superslabs, bool only_huge) {

@@ -84,8 +84,7 @@ static void name_granules(const struct region *r, uintptr_t name) {
 
 /* The program needs some address space for its threads' stacks and its files. */
 static COLD size_t bytes_where_scarce(void) {
-    size_t limit = os_address_space_limit();
-    size_t part = limit == SIZE_MAX ? 0 : round_down(limit / LIMIT_PART, REGION_GRANULE_BYTES);
+    size_t part = round_down(os_address_space_limit() / LIMIT_PART, REGION_GRANULE_BYTES);
     return min_size(max_size(part, REGION_GRANULE_BYTES), REGION_NEXT_BYTES);
 }
 

@@ -97,8 +97,6 @@ struct parcel {
  * blocks: it neither gives nor takes slabs. */
 enum heap_state { HEAP_ACTIVE, HEAP_ABANDONED, HEAP_SHARED, HEAP_OF_SAMPLES };
 
-#define NO_THREAD_ID 0
-
 /* Where a thread has its heap. */
 typedef struct heap *_Atomic heap_slot;
 
@@ -139,9 +137,9 @@ struct heap {
     _Atomic size_t remote_bytes;
     struct counters counters;
 
-    struct owner {             /* of an active heap; under the registry's lock */
-        heap_slot *slot;       /* in its thread_self; NULL if the heap cannot be taken from it */
-        int thread;            /* NO_THREAD_ID: of a process that runs on this one's memory */
+    struct owner {       /* of an active heap; under the registry's lock */
+        heap_slot *slot; /* in its thread_self; NULL if the heap cannot be taken from it */
+        int thread;
         uint64_t activity;     /* of the heap when it was last looked at */
         uint64_t switches;     /* of the thread, likewise */
         uint32_t idle;         /* looks in a row that found neither changed */
@@ -361,9 +359,6 @@ bool heap_reclaim(struct heap *heap);
 bool heap_reclaim_idle(void);
 /* Looks at all of them anew. */
 void heap_reclaim_restart(void);
-/* Abandons the heaps of threads that are gone and did not say so: a system call for each heap. The caller
- * holds no lock of the registry's or of a heap. */
-void heap_reap(void);
 void registry_lock(void);
 void registry_unlock(void);
 

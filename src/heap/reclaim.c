@@ -106,12 +106,11 @@ static bool look_is_due(struct heap *heap, int *thread, bool *more) {
 
 /* A thread is idle that was not switched to once between several looks, or has not come to its slabs in many:
  * a few blocks in its magazines can pin many slabs. One that is awake is looked at less and less often. */
-static bool is_idle(struct heap *heap, int thread, bool *any_gone) {
+static bool is_idle(struct heap *heap, int thread) {
     struct owner *owner = &heap->owner;
     uint64_t switches;
     bool known = os_switches(thread, &switches);
     bool idle = false;
-    *any_gone = *any_gone || !known;
     registry_lock();
     if (owner->quiet >= QUIET_LOOKS * owner->patience) {
         idle = true;
@@ -132,17 +131,12 @@ static bool is_idle(struct heap *heap, int thread, bool *any_gone) {
 
 bool heap_reclaim_idle(void) {
     bool more = false;
-    bool any_gone = false;
     for (uint32_t id = 1; id < heap_id_limit(); id++) {
         struct heap *heap = heap_by_id(id);
         int thread;
-        if (option_bool(OPTION_RECLAIM) && look_is_due(heap, &thread, &more) &&
-            is_idle(heap, thread, &any_gone)) {
+        if (option_bool(OPTION_RECLAIM) && look_is_due(heap, &thread, &more) && is_idle(heap, thread)) {
             heap_reclaim(heap);
         }
-    }
-    if (any_gone) {
-        heap_reap();
     }
     bool warm = heap_cool_abandoned();
     heap_trim_abandoned();

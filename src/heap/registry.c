@@ -17,14 +17,9 @@
 static struct lock lock;         /* protects the lists of abandoned heaps and the making of ids */
 static struct heap *warm, *cold; /* abandoned heaps; warm ones are taken first */
 static unsigned warm_count;
-/* So many threads may have ended unseen before anybody looks. */
-#define REAP_LEAST 32
 /* Heaps trimmed at one go. */
 #define TRIMS_MOST 64
 static uint64_t comings; /* of threads, and goings; under the lock */
-/* Of threads since the last heap_reap, and how many make the next one due: half as many as it looks at, so
- * that it comes before those are used up that it has found. */
-static uint32_t acquired, reap_due = REAP_LEAST;
 /* of both lists; relaxed look, written under the lock */
 static _Atomic uint32_t abandoned_count;
 /* release store under the lock pairs with the acquire loads in heap_by_id and heap_id_limit */
@@ -165,16 +160,6 @@ struct heap *heap_make_for_samples(void) {
     return heap;
 }
 
-/* Instead of a new heap; the lock is held, and let go meanwhile. */
-static COLD struct heap *reaped_pop(void) {
-    acquired = 0;
-    lock_release(&lock);
-    heap_reap();
-    lock_acquire(&lock);
-    reap_due = (uint32_t)max_size(REAP_LEAST, heap_id_limit()) / 2;
-    return abandoned_pop();
-}
-
 struct heap *heap_acquire(heap_slot *slot, uint32_t patience) {
     lock_acquire(&lock);
     struct heap *heap;
@@ -186,15 +171,11 @@ struct heap *heap_acquire(heap_slot *slot, uint32_t patience) {
     }
     heap = abandoned_pop();
     comings++;
-    if (++acquired >= reap_due && heap == NULL && slot != NULL) {
-        heap = reaped_pop();
-    }
     if (heap == NULL) {
         heap = make_next(HEAP_ACTIVE);
     }
     if (heap != NULL) {
-        int thread = os_in_own_process() ? os_thread_id() : NO_THREAD_ID;
-        heap->owner = (struct owner){.slot = slot, .thread = thread, .patience = patience};
+        heap->owner = (struct owner){.slot = slot, .thread = os_thread_id(), .patience = patience};
         /* Entered from the first moment at which it might be taken away; relaxed: see heap_enter */
         atomic_store_explicit(&heap->busy, 1, memory_order_relaxed);
         if (slot != NULL) {

@@ -29,8 +29,6 @@ bool os_in_signal_handler(const struct os_sleep *sleep, uintptr_t stack_end);
 bool os_switches(int thread, uint64_t *out);
 
 int os_thread_id(void);
-/* Whether there is no such thread in this process. False if that cannot be told. */
-bool os_thread_is_gone(int thread);
 /* An address above the first thread's frames; 0 if unknown. */
 uintptr_t os_main_stack_end(void);
 

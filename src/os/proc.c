@@ -31,13 +31,6 @@ int os_thread_id(void) {
     return (int)syscall(SYS_gettid);
 }
 
-COLD bool os_thread_is_gone(int thread) {
-    int saved_errno = errno;
-    bool gone = syscall(SYS_tgkill, os_process_id(), thread, 0) != 0 && errno == ESRCH;
-    errno = saved_errno;
-    return gone;
-}
-
 extern char **environ;
 static char **given_environment;
 

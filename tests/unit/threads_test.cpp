@@ -1,11 +1,9 @@
 // Threads × sizes × lifetimes, and threads in great numbers.
 #include <gtest/gtest.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <climits>
 #include <cstring>
 #include <deque>
 #include <mutex>
@@ -278,55 +276,10 @@ TEST(Threads, HeapsMadeOfFreedMemoryKeepLittleOfIt) {
     hak_option_set("retain_min", "2816K");
 }
 
-// The library's own destructor, which returns a thread's heap, does not come after the last round.
-class LastRound {
-  public:
-    LastRound() {
-        EXPECT_EQ(pthread_key_create(&key_, come_again), 0);
-    }
-    ~LastRound() {
-        pthread_key_delete(key_);
-    }
-    LastRound(const LastRound &) = delete;
-    LastRound &operator=(const LastRound &) = delete;
-
-    void begin() const {
-        pthread_setspecific(key_, rounds().data());
-    }
-
-  private:
-    static std::array<char, PTHREAD_DESTRUCTOR_ITERATIONS> &rounds() {
-        static std::array<char, PTHREAD_DESTRUCTOR_ITERATIONS> all;
-        return all;
-    }
-    static void come_again(void *round) {
-        char *next = static_cast<char *>(round) + 1;
-        if (next != rounds().data() + rounds().size()) {
-            pthread_setspecific(key_, next);
-            return;
-        }
-        void *block = hak_malloc(100);
-        EXPECT_NE(block, nullptr);
-        hak_free(block);
-    }
-
-    static pthread_key_t key_;
-};
-pthread_key_t LastRound::key_;
-
 hak_stats_t stats_now() {
     hak_stats_t stats{};
     hak_stats_get(&stats);
     return stats;
-}
-
-TEST(Threads, ThatAllocateAfterTheLastDestructorLeaveTheirHeapsToOthers) {
-    const LastRound last_round;
-    for (std::size_t i = 0; i < 1000; i++) {
-        run_in_thread([&] { last_round.begin(); });
-    }
-    const hak_stats_t stats = stats_now();
-    EXPECT_LE(stats.heaps_active + stats.heaps_abandoned, 80u);
 }
 
 TEST(Threads, ThatOnlyFreeALittleNeedNoHeap) {
