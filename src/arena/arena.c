@@ -325,7 +325,7 @@ void arena_lock_for_fork(void) {
 void arena_unlock_after_fork(bool child) {
     if (child) {
         arena.purge_waiters = 0;
-        arena.refused_slabs = 0; /* what was locked is not, in a child */
+        arena_forget_refused(); /* what was locked is not, in a child */
         decay_lost_by_fork();
     }
     lock_end_fork(&arena.lock, child);

@@ -3,6 +3,7 @@
 #include "arena/arena.h"
 #include "arena/internal.h"
 #include "options/options.h"
+#include "os/backoff.h"
 #include "os/cgroup.h"
 #include "os/os.h"
 #include "os/report.h"
@@ -13,6 +14,8 @@
 #define REST_SLABS ((size_t)4)
 
 #define PERIOD_LEAST_MS 10
+/* The thread ends where the OS has taken nothing for so long, and two periods: it was asked at least once. */
+#define IN_VAIN_MOST_MS (2 * BACKOFF_MOST_MS)
 
 /* A container is near its limit with less room than this part of it, or when its tasks wait for memory for
  * this part of the time (hundredths of a percent). */
@@ -25,7 +28,7 @@
 /* Under the arena's lock. */
 static enum { NO_THREAD, STARTING, RUNNING } thread;
 static _Atomic bool is_on; /* from decay_begun until thread is NO_THREAD again; seq_cst: see decay_is_on */
-static uint64_t refused_until_ms;
+static struct backoff no_thread; /* the OS had none */
 static uint64_t last_tick_ms, last_success_ms;
 static void (*run)(void);
 static void (*in_passing)(void);
@@ -103,13 +106,15 @@ COLD bool decay_tick(bool more) {
     bool scarce = memory_is_scarce();
     lock_acquire(&arena.lock);
     thread = RUNNING;
+    backoff_end(&no_thread);
     uint64_t now = os_now_ms();
     if (tick(scarce)) {
         last_success_ms = now;
     }
     /* An older kernel does not take back what the program has locked: no use to try for ever. */
     more =
-        more || arena_stocked() > 0 || (arena.dirty_slabs > REST_SLABS && now - last_success_ms < REFUSED_MS);
+        more || arena_stocked() > 0 ||
+        (arena.dirty_slabs > REST_SLABS && now - last_success_ms < IN_VAIN_MOST_MS + 2 * decay_period_ms());
     if (!more) {
         thread_ends();
     }
@@ -152,7 +157,7 @@ COLD static bool may_start(void) {
     uint64_t wanted = option_number(OPTION_BACKGROUND_THREAD);
     note_if_lost();
     if (thread != NO_THREAD || wanted == 0 || (wanted == 1 && !os_program_has_threads()) ||
-        !os_main_has_begun() || os_now_ms() < refused_until_ms) {
+        !os_main_has_begun() || backoff_holds(&no_thread)) {
         return false;
     }
     /* A child of vfork would take it along when it ends or calls exec, whatever lock of the parent's it
@@ -222,7 +227,7 @@ COLD static void start(void) {
     if (!os_thread_start(run)) {
         report_fallback(FALLBACK_NO_BACKGROUND_THREAD, 0);
         lock_acquire(&arena.lock);
-        refused_until_ms = os_now_ms() + REFUSED_MS;
+        backoff_begin(&no_thread);
         thread_ends();
         lock_release(&arena.lock);
     }
@@ -252,5 +257,5 @@ void decay_lost_by_fork(void) {
     os_thread_lost_by_fork();
     thread_ends();
     relieving = false;
-    refused_until_ms = 0;
+    backoff_end(&no_thread);
 }

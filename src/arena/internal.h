@@ -7,6 +7,7 @@
 
 #include "arena/region.h"
 #include "arena/retention.h"
+#include "os/backoff.h"
 #include "os/lock.h"
 
 struct arena {
@@ -26,8 +27,8 @@ struct arena {
     size_t ahead_slabs;        /* those of them that are so only because of dense_fill */
     size_t filling_slabs;      /* that will be dirty when the fills under way are over */
     size_t dirty_low;          /* the fewest since the last decay_tick */
-    size_t refused_slabs;      /* dirty ones that the OS would not take back, until */
-    uint64_t refused_until_ms; /* then */
+    size_t refused_slabs;      /* dirty ones that the OS would not take back, while this holds */
+    struct backoff refused;
     struct retention retention;
     uint64_t purges, purged_bytes, decayed_bytes, hole_bytes;
     uint64_t superslabs_opened, superslabs_dense; /* taken into use wholly free; as one huge page */
@@ -39,9 +40,6 @@ struct region *arena_add_region(size_t superslabs, bool only_huge);
 bool arena_end_idle_regions(void);
 bool arena_region_idle(const struct region *region);
 void arena_end_region(struct region *region);
-
-/* A system that refused a thread, or to take memory back, is asked again after this. */
-#define REFUSED_MS 10000
 
 /* Around what takes memory out of circulation while the lock is let go. */
 void arena_begin_purging(void);
@@ -65,6 +63,8 @@ bool arena_has_too_much_stocked(void);
 
 /* Dirty slabs that are no use to try just now: the OS has refused to take as many. */
 size_t arena_refused_slabs(void);
+/* Whatever refused them may be gone. */
+void arena_forget_refused(void);
 
 /* Purges down to `target` dirty slabs beside those, highest addresses first, letting go of the lock for the
  * system calls. Returns the slabs purged; goes on below what the OS refuses, but not for ever. */

@@ -215,15 +215,20 @@ static void note_done(const struct range *batch, size_t count, const bool *done,
 }
 
 COLD size_t arena_refused_slabs(void) {
-    if (arena.refused_slabs > 0 && os_now_ms() >= arena.refused_until_ms) {
+    if (arena.refused_slabs > 0 && !backoff_holds(&arena.refused)) {
         arena.refused_slabs = 0;
     }
     return arena.refused_slabs;
 }
 
+COLD void arena_forget_refused(void) {
+    arena.refused_slabs = 0;
+    backoff_end(&arena.refused);
+}
+
 static void note_refused(size_t slabs) {
     arena.refused_slabs = slabs;
-    arena.refused_until_ms = os_now_ms() + REFUSED_MS;
+    backoff_begin(&arena.refused);
 }
 
 static size_t purge_to(size_t target, struct progress progress, unsigned in_vain_most) {
@@ -245,6 +250,9 @@ static size_t purge_to(size_t target, struct progress progress, unsigned in_vain
         lock_acquire(&arena.lock);
         arena_end_purging();
         note_done(batch, count, done, &progress);
+    }
+    if (beside == 0 && progress.purged > 0 && progress.refused == 0) {
+        backoff_end(&arena.refused);
     }
     return progress.purged;
 }
@@ -273,7 +281,7 @@ void arena_wait_for_purge(void) {
 
 size_t arena_purge_all(void) {
     lock_acquire(&arena.lock);
-    arena.refused_slabs = 0; /* the program has asked for it: all is tried */
+    arena_forget_refused(); /* the program has asked for it: all is tried */
     size_t purged = purge_to(0, (struct progress){0}, UINT32_MAX);
     lock_release(&arena.lock);
     return purged << SLAB_SHIFT;

@@ -3,6 +3,7 @@
 #include "arena/arena.h"
 #include "heap/slack.h"
 #include "options/options.h"
+#include "os/backoff.h"
 #include "os/os.h"
 #include "os/report.h"
 #include "os/thread.h"
@@ -19,9 +20,8 @@
 /* What a measurement looks at. */
 #define MEASURED_HOLES 4
 #define MEASURED_PAGES 64
-/* Refusals in a row after which the OS is asked no more, and for how long: memory may be locked. */
+/* Refusals in a row after which the OS is asked no more for a while: memory may be locked. */
 #define REFUSALS_MOST 8
-#define REFUSED_MS 10000
 /* Where more than this part of what was purged is taken again soon, the next look is twice as far. */
 #define MISSED_PART 4
 #define PATIENCE_MOST 64u
@@ -269,20 +269,19 @@ size_t holes_purge(struct heap *heap) {
     return pass.found.bytes;
 }
 
-static struct lock turn;                  /* one caller at a time; protects the statics of holes_purge_idle */
-static _Atomic uint64_t refused_until_ms; /* relaxed: a time that stands alone */
+static struct lock turn; /* one caller at a time; protects the statics of holes_purge_idle */
+static struct backoff refused;
 
 void holes_turn_lost_by_fork(void) {
     lock_end_fork(&turn, true);
-}
-
-static bool is_refused(void) {
-    return os_now_ms() < atomic_load_explicit(&refused_until_ms, memory_order_relaxed);
+    backoff_end(&refused); /* what was locked is not, in a child */
 }
 
 static void note_refusals(const struct pass *pass) {
     if (pass->refusals >= REFUSALS_MOST) {
-        atomic_store_explicit(&refused_until_ms, os_now_ms() + REFUSED_MS, memory_order_relaxed);
+        backoff_begin(&refused);
+    } else if (pass->kind != PASS_MEASURE && pass->found.bytes > 0) {
+        backoff_end(&refused);
     }
 }
 
@@ -294,7 +293,7 @@ bool holes_purge_idle(unsigned units) {
     if (!lock_try(&turn)) {
         return true;
     }
-    if (++periods >= patience && !is_refused()) {
+    if (++periods >= patience && !backoff_holds(&refused)) {
         struct pass pass = {.kind = PASS_IDLE, .units = units, .until_pause = UNITS_AT_ONCE};
         uint32_t heaps = heap_id_limit();
         periods = 0;
@@ -351,12 +350,12 @@ void holes_begin_round(struct search *at, uint32_t heap) {
 
 static struct holes_found search_on(struct search *at, enum pass_kind kind, unsigned units, size_t wanted) {
     struct pass pass = {.kind = kind, .units = units, .until_pause = UNITS_AT_ONCE};
-    bool refused = is_refused();
-    while (!refused && !holes_round_is_over(at) && pass.found.bytes < wanted && may_go_on(&pass)) {
+    bool asked = !backoff_holds(&refused);
+    while (asked && !holes_round_is_over(at) && pass.found.bytes < wanted && may_go_on(&pass)) {
         go_on(&pass, at);
     }
     note_refusals(&pass);
-    if (refused || is_refused()) {
+    if (!asked || backoff_holds(&refused)) {
         at->heaps = at->classes = at->slabs = 0;
     }
     return pass.found;
