@@ -4,6 +4,7 @@
 #include "heap/allocate.h"
 #include "heap/collect.h"
 #include "heap/holes.h"
+#include "options/options.h"
 
 #include <errno.h>
 
@@ -95,10 +96,27 @@ int malloc_trim(size_t pad) {
     return hak_collect() > 0;
 }
 
-/* libc's parameters tune libc's algorithm: accepted, so that programs go on, and without effect. */
+/* As malloc.h has it, which would declare these functions, too. */
+#define M_TRIM_THRESHOLD (-1)
+
+/* What real-time programs ask for, beside mlockall: no page fault for memory that they had before. */
+static COLD void keep_all(void) {
+    char value[OPTION_TEXT_BYTES];
+    if (!option_differs(OPTION_RETAIN_MIN, value, sizeof value) &&
+        !option_differs(OPTION_DECAY_MS, value, sizeof value)) {
+        hak_option_set("retain_min", "128T");
+        hak_option_set("decay_ms", "3600000");
+    }
+}
+
+/* libc's parameters tune libc's algorithm: accepted, so that programs go on, and without effect; but that
+ * free memory is never to be given back, which is a wish and no tuning, unless the user has one of his own.
+ */
 int mallopt(int parameter, int value) {
-    (void)parameter;
-    (void)value;
+    runtime_start();
+    if (parameter == M_TRIM_THRESHOLD && value < 0) {
+        keep_all();
+    }
     return 1;
 }
 #endif

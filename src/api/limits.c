@@ -4,7 +4,7 @@
  * be refused; and against RLIMIT_MEMLOCK, and mlockall takes a second and 16 MiB of page tables to lock it.
  * It is given up, and each free takes a few loads more.
  */
-#include "arena/arena.h"
+#include "arena/address_space.h"
 #include "base/bits.h"
 #include "hakmem.h"
 #include "heap/thread.h"
@@ -57,7 +57,19 @@ COLD HAK_EXPORT int mlockall(int flags) {
     if ((flags & MCL_CURRENT) != 0 && os_in_own_process()) {
         arena_spare_address_space(0);
     }
-    return (int)syscall(SYS_mlockall, flags);
+    int result = (int)syscall(SYS_mlockall, flags);
+    if (result == 0 && (flags & MCL_ONFAULT) == 0 && os_in_own_process()) {
+        arena_note_locked(true);
+    }
+    return result;
+}
+
+COLD HAK_EXPORT int munlockall(void) {
+    int result = (int)syscall(SYS_munlockall);
+    if (os_in_own_process()) {
+        arena_note_locked(false);
+    }
+    return result;
 }
 
 #endif

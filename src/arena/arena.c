@@ -31,23 +31,9 @@ void arena_reserve_first(void) {
     lock_release(&arena.lock);
 }
 
-COLD void arena_spare_address_space(size_t limit_bytes) {
-    /* Not waited for: a child that was made behind libc's back would wait for ever. Then the next region that
-     * is not to be had makes it good. */
-    if (!page_map_may_be_flat(limit_bytes) && lock_try(&arena.lock)) {
-        (void)page_map_retreat(arena.oldest);
-        lock_release(&arena.lock);
-    }
-}
-
-/* Whether a limit that another process has set leaves more now. */
-static COLD bool spared(void) {
-    return !page_map_may_be_flat(os_address_space_limit()) && page_map_retreat(arena.oldest);
-}
-
 struct region *arena_add_region(size_t superslabs, bool only_huge) {
     struct region *r = region_make(superslabs, only_huge);
-    if (UNLIKELY(r == NULL) && spared()) {
+    if (UNLIKELY(r == NULL) && arena_spared()) {
         r = region_make(superslabs, only_huge);
     }
     if (r != NULL) {
@@ -56,6 +42,9 @@ struct region *arena_add_region(size_t superslabs, bool only_huge) {
         r->previous = arena.newest;
         *(arena.newest == NULL ? &arena.oldest : &arena.newest->next) = r;
         arena.newest = r;
+        if (UNLIKELY(arena.memory_locked)) {
+            arena_note_region_made(r);
+        }
     }
     return r;
 }
@@ -325,7 +314,8 @@ void arena_lock_for_fork(void) {
 void arena_unlock_after_fork(bool child) {
     if (child) {
         arena.purge_waiters = 0;
-        arena_forget_refused(); /* what was locked is not, in a child */
+        arena.memory_locked = false; /* nor is it in a child */
+        arena_forget_refused();
         decay_lost_by_fork();
     }
     lock_end_fork(&arena.lock, child);

@@ -16,9 +16,6 @@ void arena_init(void);
 /* Reserves the address space of the first region now: what the program asks of the system later (limits,
  * locked memory) would refuse it. */
 void arena_reserve_first(void);
-/* Gives up address space that serves speed alone, where that is much of `limit_bytes`: so much the process
- * may have from now on, or lock. Any thread. */
-void arena_spare_address_space(size_t limit_bytes);
 
 /* What is known of memory that was taken. */
 struct taken {

@@ -15,7 +15,7 @@
 
 #define PERIOD_LEAST_MS 10
 /* The thread ends where the OS has taken nothing for so long, and two periods: it was asked at least once. */
-#define IN_VAIN_MOST_MS (2 * BACKOFF_MOST_MS)
+#define IN_VAIN_MOST_MS (2 * (uint64_t)BACKOFF_MOST_MS)
 
 /* A container is near its limit with less room than this part of it, or when its tasks wait for memory for
  * this part of the time (hundredths of a percent). */

@@ -171,11 +171,11 @@ static bool best_fit(size_t superslabs, size_t alignment, struct run *best) {
     if (!find_run(&search, best)) {
         return false;
     }
-    if (region_commit(best->region, (uint32_t)(best->first + superslabs))) {
+    if (arena_commit(best->region, (uint32_t)(best->first + superslabs))) {
         return true;
     }
     search.sparing = true;
-    return find_run(&search, best) && region_commit(best->region, (uint32_t)(best->first + superslabs));
+    return find_run(&search, best) && arena_commit(best->region, (uint32_t)(best->first + superslabs));
 }
 
 /* A region that is of no use for the run must not stay: each failure would leave one more, and what its
@@ -320,7 +320,7 @@ bool arena_resize_huge(struct slab *head, size_t bytes) {
         done = superslab_free(r, s);
     }
     if (done && wanted > had) {
-        done = region_commit(r, (uint32_t)(first + wanted));
+        done = arena_commit(r, (uint32_t)(first + wanted));
         if (done) {
             claim_superslabs(head, r, first + had, wanted - had, bytes);
         }

@@ -29,6 +29,7 @@ struct arena {
     size_t dirty_low;          /* the fewest since the last decay_tick */
     size_t refused_slabs;      /* dirty ones that the OS would not take back, while this holds */
     struct backoff refused;
+    bool memory_locked; /* what is committed is resident */
     struct retention retention;
     uint64_t purges, purged_bytes, decayed_bytes, hole_bytes;
     uint64_t superslabs_opened, superslabs_dense; /* taken into use wholly free; as one huge page */
@@ -40,6 +41,13 @@ struct region *arena_add_region(size_t superslabs, bool only_huge);
 bool arena_end_idle_regions(void);
 bool arena_region_idle(const struct region *region);
 void arena_end_region(struct region *region);
+
+/* As region_commit. In a program that has locked its memory no more than is needed, and it counts as dirty;
+ * the second is for a new region there. */
+bool arena_commit(struct region *region, uint32_t count);
+void arena_note_region_made(struct region *region);
+/* Whether a limit that another process has set leaves more address space now. */
+bool arena_spared(void);
 
 /* Around what takes memory out of circulation while the lock is let go. */
 void arena_begin_purging(void);

@@ -186,7 +186,7 @@ static bool find_within(const struct wanted *wanted, struct place *out) {
         if (search(r, r->avail[sure], wanted, 1, out)) {
             return true;
         }
-        if (r->committed < r->superslabs && region_commit(r, r->committed + 1)) {
+        if (r->committed < r->superslabs && arena_commit(r, r->committed + 1)) {
             return search(r, r->avail[AVAIL_LEVELS - 1], wanted, 1, out);
         }
     }

@@ -190,12 +190,13 @@ void region_end(struct region *r) {
     os_release(base, bytes);
 }
 
-bool region_commit(struct region *r, uint32_t count) {
+bool region_commit(struct region *r, uint32_t count, bool exactly) {
     if (count <= r->committed) {
         return true;
     }
     uint32_t step = (uint32_t)max_size(COMMIT_STEP_MIN, r->committed / 4);
-    uint32_t target = (uint32_t)min_size(max_size(count, r->committed + step), r->superslabs);
+    uint32_t most = exactly ? count : (uint32_t)max_size(count, r->committed + step);
+    uint32_t target = (uint32_t)min_size(most, r->superslabs);
     void *from = (void *)region_superslab_address(r, r->committed);
     if (!os_commit(from, (size_t)(target - r->committed) << SUPERSLAB_SHIFT)) {
         target = count;

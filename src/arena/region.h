@@ -117,8 +117,8 @@ struct region *region_make(size_t superslabs, bool only_huge);
 /* Unmaps a region that is wholly free, and that nobody can have a slab of: it was only_huge, or the lock is
  * held since it was made. Arena lock held. */
 void region_end(struct region *region);
-/* Makes superslabs below `count` usable. Arena lock held. */
-bool region_commit(struct region *region, uint32_t count);
+/* Makes superslabs below `count` usable, and some more unless `exactly`. Arena lock held. */
+bool region_commit(struct region *region, uint32_t count, bool exactly);
 /* Recomputes the bitmaps over superslabs after a change of its state. */
 void region_note(struct region *region, size_t superslab);
 

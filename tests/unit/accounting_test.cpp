@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "arena/address_space.h"
 #include "hakmem.h"
 #include "support/random.h"
 #include "support/resident.h"
@@ -255,6 +257,45 @@ TEST(Accounting, ExactClassesAndAlignedBlocksAreAccountedFor) {
     }
     expect_accounts("aligned blocks freed");
 }
+
+#if !HAKMEM_TEST_SANITIZED // these map more than can be locked
+// What the calls of that name do on a program's behalf, which a library for tests does not have.
+void lock_all() {
+    arena_spare_address_space(0);
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) == 0) {
+        arena_note_locked(true);
+    } else {
+        EXPECT_TRUE(errno == ENOMEM || errno == EPERM) << "other than a limit: " << errno;
+    }
+}
+
+TEST(Accounting, LockedMemoryIsAccountedFor) {
+    hak_free(hak_malloc(1));
+    lock_all();
+    expect_accounts("just locked");
+    for (const std::size_t size : {300 * std::size_t{1}, 40 * kKiB, 200 * kKiB, 5 * kMiB}) {
+        SCOPED_TRACE(size);
+        Blocks blocks;
+        for (std::size_t i = 0; i < 10 + 60 * kMiB / size; i++) {
+            blocks.add(size, size);
+        }
+        expect_accounts("all live");
+        blocks.keep_one_of(3);
+        expect_accounts("most freed");
+        EXPECT_LE(memory(statistics_json(), "metadata_bytes"), 12 * kMiB) << "free slabs count as such";
+    }
+    expect_accounts("all freed");
+    hak_collect();
+    expect_accounts("all purged");
+    EXPECT_EQ(munlockall(), 0);
+    arena_note_locked(false);
+    Blocks blocks;
+    for (std::size_t i = 0; i < 100; i++) {
+        blocks.add(kMiB, 1);
+    }
+    expect_accounts("unlocked");
+}
+#endif
 
 TEST(Accounting, TheTableOfCallSitesIsMetadata) {
     const std::uint64_t before = number_in(statistics_json(), "metadata", "tables_bytes");

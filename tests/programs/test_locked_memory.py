@@ -1,0 +1,34 @@
+"""Programs that lock their memory (mlockall): they pay for what they use, and real-time ones do not fault."""
+
+from __future__ import annotations
+
+from .builder import Builder
+from .harness import Runner
+
+# Of the library, libc and the allocator's metadata, all of which are locked, too.
+FIXED_MIB = 12
+# Each block of 200 KiB and of 3 MiB ends where no other begins.
+BESIDE_BLOCKS_MIB = 32
+PAGES_OF_ONE_ROUND = 16_000
+USER_WANTS_LITTLE = {"HAKMEM_PROFILE": "memory"}
+
+
+def test_locked_memory_is_what_is_used(runner: Runner, builder: Builder) -> None:
+    finished = runner.run([builder.program("c/locked_memory.c")])
+    when_locked, with_blocks, at_last = map(int, finished.text.split())
+    assert when_locked <= FIXED_MIB, finished
+    assert with_blocks <= BESIDE_BLOCKS_MIB, finished
+    assert at_last <= FIXED_MIB, finished
+
+
+def test_a_real_time_program_has_no_faults_for_what_it_had_before(runner: Runner, builder: Builder) -> None:
+    finished = runner.run([builder.program("c/real_time.c")])
+    at_once, after_a_while = map(int, finished.text.split())
+    assert at_once <= PAGES_OF_ONE_ROUND // 50, finished
+    assert after_a_while <= PAGES_OF_ONE_ROUND // 100, finished
+
+
+def test_the_user_decides_what_a_program_keeps(runner: Runner, builder: Builder) -> None:
+    finished = runner.run([builder.program("c/real_time.c")], env=USER_WANTS_LITTLE)
+    at_once, _ = map(int, finished.text.split())
+    assert at_once >= PAGES_OF_ONE_ROUND // 2, finished
