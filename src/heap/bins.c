@@ -289,8 +289,13 @@ void bin_queue(struct heap *self, struct slab *slab) {
 
 /* ---- The next slab ---------------------------------------------------------------------------- */
 
-static void make_current(struct heap *heap, unsigned size_class, struct slab *slab) {
+static void set_current(struct heap *heap, unsigned size_class, struct slab *slab) {
     heap->bins[size_class].current = slab;
+    heap->used_bins[size_class / 64] |= (uint64_t)1 << size_class % 64;
+}
+
+static void make_current(struct heap *heap, unsigned size_class, struct slab *slab) {
+    set_current(heap, size_class, slab);
     /* relaxed: it came out of a list under the lock */
     atomic_store_explicit(&slab->state, SLAB_CURRENT, memory_order_relaxed);
     if (UNLIKELY(slab_purged(slab) != 0)) {
@@ -346,7 +351,7 @@ static bool fresh_slab(struct heap *heap, unsigned size_class) {
     slab_init(slab, size_class, heap->id, words);
     page_map_set(region->base + (index << SLAB_SHIFT), c->run_slabs,
                  page_word(heap->id, size_class * CLASS_SCALE));
-    bin->current = slab;
+    set_current(heap, size_class, slab);
     bin->pending[0] = bin->pending[1] = 0;
     bin->fresh += taken.zero && !grows;
     if (grows && slab->taken_clean && arena_is_large() &&

@@ -128,6 +128,8 @@ struct heap {
     size_t page_bytes;              /* slack_note_page, since the last look */
     uint8_t lean_classes;           /* whose magazines are to begin anew: those below this one */
     uint8_t lean_looks;             /* until they may be large again: slack.c */
+    uint64_t
+        used_bins[(SIZE_CLASSES + 63) / 64]; /* classes that had a slab: the others' bins are not touched */
     int64_t slack_bytes; /* put into slabs less taken from them, and not counted yet: see slack.h */
     /* Not 0 while the owner is behind the fast path and may sleep holding on to the heap. relaxed, and in the
      * order of the owner's program: others read it only of a thread that sleeps */
@@ -289,6 +291,10 @@ bool parcels_look_after(void);
 /* The same for all that lies in any; the background thread, which has ended as far as others know. */
 void parcels_return_all(void);
 void parcels_settle_after_fork(struct heap *heap);
+/* Sees that no parcel is sent; false if there is one. What is in the parcels' memory may be lost until they
+ * are open again. */
+bool parcels_close(struct heap *heap);
+void parcels_reopen(struct heap *heap);
 
 /* ---- bins.c: which slab a heap takes blocks from --------------------------------------------- */
 

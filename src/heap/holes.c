@@ -254,6 +254,9 @@ static void take_in_inbox(struct heap *heap) {
 }
 
 static void look_at_heap(struct pass *pass, struct heap *heap) {
+    if (!bin_has_partial(heap)) {
+        return; /* nor is the memory of its lists to be touched */
+    }
     take_in_inbox(heap);
     for (unsigned c = 0; c < SIZE_CLASSES && may_go_on(pass); c++) {
         uint32_t slabs = bin_count_partial(heap, c);

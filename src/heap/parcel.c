@@ -161,6 +161,18 @@ void parcels_return_all(void) {
     }
 }
 
+bool parcels_close(struct heap *heap) {
+    uint32_t none = 0;
+    /* acquire: as in claim, of all */
+    return atomic_compare_exchange_strong_explicit(&heap->parcels_claimed, &none, bits32_below(PARCELS),
+                                                   memory_order_acquire, memory_order_relaxed);
+}
+
+void parcels_reopen(struct heap *heap) {
+    /* release pairs with the acquire in claim: the memory has been purged */
+    atomic_store_explicit(&heap->parcels_claimed, 0, memory_order_release);
+}
+
 void parcels_settle_after_fork(struct heap *heap) {
     /* relaxed: there is one thread. What lost threads had claimed and not posted is given up, as is what they
      * had in their magazines. */

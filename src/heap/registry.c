@@ -14,6 +14,11 @@
  * thread would otherwise make and release a slab for each class each time. */
 #define WARM_HEAPS 4
 
+/* Heaps with a run of slabs of their own: of programs with few threads. Those that follow are made so many at
+ * a time. */
+#define HEAPS_ALONE 8
+#define HEAPS_AT_ONCE 5
+
 static struct lock lock;         /* protects the lists of abandoned heaps and the making of ids */
 static struct heap *warm, *cold; /* abandoned heaps; warm ones are taken first */
 static unsigned warm_count;
@@ -100,14 +105,39 @@ static COLD void clear(struct heap *heap) {
     arena_purge_holes(&room, 1, &done);
 }
 
-static struct heap *make(uint32_t id, enum heap_state state) {
-    struct taken taken;
-    struct slab *run = arena_take(HEAP_BYTES / SLAB_BYTES, 1, SLAB_INTERNAL, ARENA_USE_UNKNOWN, &taken);
-    if (run == NULL) {
+/* Room for a heap, or a superslab's worth of them: heaps stay for ever, and one in each superslab would keep
+ * all of these from being wholly free again. The lock is held. */
+static struct heap *take_room(uint32_t id, bool *zero) {
+    static char *room;
+    static unsigned heaps;
+    static bool is_zero;
+    for (unsigned at_once = id < HEAPS_ALONE ? 1 : HEAPS_AT_ONCE; heaps == 0 && at_once > 0; at_once /= 2) {
+        struct taken taken;
+        unsigned slabs = at_once * (unsigned)(HEAP_BYTES / SLAB_BYTES);
+        struct slab *run = arena_take(slabs, 1, SLAB_INTERNAL, ARENA_USE_UNKNOWN, &taken);
+        if (run != NULL) {
+            room = (char *)arena_address(run);
+            heaps = at_once;
+            is_zero = taken.zero;
+        }
+    }
+    if (heaps == 0) {
         return NULL;
     }
-    struct heap *heap = (struct heap *)arena_address(run);
-    if (!taken.zero) {
+    struct heap *heap = (struct heap *)(void *)room;
+    room += HEAP_BYTES;
+    heaps--;
+    *zero = is_zero;
+    return heap;
+}
+
+static struct heap *make(uint32_t id, enum heap_state state) {
+    bool zero = false;
+    struct heap *heap = take_room(id, &zero);
+    if (heap == NULL) {
+        return NULL;
+    }
+    if (!zero) {
         clear(heap);
     }
     heap->magazines[0].top = NULL; /* written to before it is read, or the page takes two faults */
@@ -209,8 +239,11 @@ struct heap *heap_disown(heap_slot *slot) {
 }
 
 static void retire(struct heap *heap, unsigned first_class) {
-    for (unsigned c = first_class; c < SIZE_CLASSES; c++) {
-        bin_retire(heap, c);
+    for (unsigned w = first_class / 64; w < sizeof heap->used_bins / sizeof heap->used_bins[0]; w++) {
+        uint64_t below = w == first_class / 64 ? bits_below(first_class % 64) : 0;
+        for (uint64_t bits = heap->used_bins[w] & ~below; bits != 0; bits &= bits - 1) {
+            bin_retire(heap, w * 64 + bit_lowest(bits));
+        }
     }
 }
 
@@ -218,14 +251,35 @@ void heap_retire_slabs(struct heap *heap) {
     retire(heap, 0);
 }
 
-/* Its magazines are empty: their arrays go, which new ones replace when they are needed. */
-static void trim(struct heap *heap) {
-    char *from = (char *)round_up((uintptr_t)first_slot(heap), OS_PAGE_BYTES);
-    char *to = (char *)round_up((uintptr_t)heap->slots_free, OS_PAGE_BYTES);
-    memset(heap->magazines, 0, sizeof heap->magazines);
-    heap->slots_free = first_slot(heap);
+static char *page_from(const void *address) {
+    return (char *)round_up((uintptr_t)address, OS_PAGE_BYTES);
+}
+
+static void purge_between(char *from, char *to) {
     if (from < to) {
         os_purge(from, (size_t)(to - from));
+    }
+}
+
+/* Its magazines are empty: they go, and their arrays, which new ones replace when they are needed. So does
+ * what lies between, unless other threads need it: slabs may be in the lists, and a parcel on its way. */
+static void trim(struct heap *heap) {
+    char *end = page_from(heap->slots_free);
+    size_t alone = round_down(sizeof heap->magazines, OS_PAGE_BYTES); /* on pages with nothing else */
+    if (!os_purge(heap, alone)) {
+        memset(heap->magazines, 0, alone);
+    }
+    memset((char *)heap->magazines + alone, 0, sizeof heap->magazines - alone);
+    heap->slots_free = first_slot(heap);
+    bool closed = parcels_close(heap);
+    lock_acquire(&heap->lock); /* nobody adds to the lists meanwhile */
+    bin_drain_inbox(heap);
+    bool empty = atomic_load_explicit(&heap->partial_slabs, memory_order_relaxed) == 0;
+    void *unneeded = empty ? (void *)heap->bins : (void *)heap->remote;
+    purge_between(page_from(closed ? unneeded : (void *)first_slot(heap)), end);
+    lock_release(&heap->lock);
+    if (closed) {
+        parcels_reopen(heap);
     }
 }
 

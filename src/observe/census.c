@@ -298,7 +298,9 @@ static void count_heaps(struct census *census) {
     uint32_t heaps = heap_id_limit();
     for (uint32_t id = 1; id < heaps; id++) {
         const struct heap *heap = heap_by_id(id);
-        for (unsigned c = 0; c < SIZE_CLASSES; c++) {
+        /* relaxed: a guess. Where they are empty, what is read would count as resident from then on. */
+        bool has_magazines = atomic_load_explicit(&heap->state, memory_order_relaxed) != HEAP_ABANDONED;
+        for (unsigned c = 0; has_magazines && c < SIZE_CLASSES; c++) {
             census->classes[c].cached_blocks += (uint32_t)magazine_count_from_outside(&heap->magazines[c]);
         }
         for (unsigned c = 0; c < TINY_CLASSES; c++) {

@@ -464,6 +464,33 @@ TEST_F(Decay, GoesOnBesideThreadsThatAllocateCollectAskAndSetOptions) {
 
 // ---- The kernel refuses -----------------------------------------------------------------------------------
 
+#if !HAKMEM_TEST_SANITIZED
+TEST_F(Decay, LeavesLittleOfThreadsThatWereManyAtOnce) {
+    constexpr std::size_t kManyThreads = 1000;
+    constexpr std::size_t kOfAThread = 8 * kKiB;
+    const ResidentMeter meter;
+    Meeting meeting(kManyThreads);
+    std::vector<std::thread> threads;
+    threads.reserve(kManyThreads);
+    for (std::size_t i = 0; i < kManyThreads; i++) {
+        threads.emplace_back([&meeting] {
+            PointerArray blocks(40);
+            for (std::size_t b = 0; b < 40; b++) {
+                blocks[b] = touched_block(16 + b * 25);
+            }
+            meeting.meet();
+            free_all(blocks);
+        });
+    }
+    for (std::thread &thread : threads) {
+        thread.join();
+    }
+    const auto may_stay = static_cast<std::ptrdiff_t>(kMayStay + kManyThreads * kOfAThread);
+    EXPECT_TRUE(happens([&] { return meter.growth() <= may_stay; }))
+        << meter.growth() << " bytes over the start stay resident";
+}
+#endif
+
 TEST_F(Decay, LosesNothingWhileTheKernelTakesNothingBack) {
     set_option("decay_ms", "10");
     const ResidentMeter meter;
