@@ -4,8 +4,26 @@
 #include "arena/page_map.h"
 #include "os/os.h"
 
+/* For the lock where nobody may wait for ever: a second at most, and 10 µs between two milliseconds. */
+#define TRIES_IN_TIME 1000
+#define TRIES_AT_ONCE 1000
+
+/* Whoever else has the lock lets go of it within microseconds. But what a signal has interrupted, or what was
+ * there before a child that was made behind libc's back, never does. */
+static COLD bool lock_in_time(void) {
+    for (unsigned i = 0; i < TRIES_IN_TIME; i++) {
+        for (unsigned k = 0; k < TRIES_AT_ONCE; k++) {
+            if (lock_try(&arena.lock)) {
+                return true;
+            }
+        }
+        os_sleep_ms(1);
+    }
+    return false;
+}
+
 COLD void arena_spare_address_space(size_t limit_bytes) {
-    if (!page_map_may_be_flat(limit_bytes) && lock_try(&arena.lock)) {
+    if (page_map_is_flat() && !page_map_may_be_flat(limit_bytes) && lock_in_time()) {
         (void)page_map_retreat(arena.oldest);
         lock_release(&arena.lock);
     }
@@ -39,7 +57,7 @@ bool arena_commit(struct region *r, uint32_t count) {
 }
 
 COLD void arena_note_locked(bool locked) {
-    if (!lock_try(&arena.lock)) {
+    if (!lock_in_time()) {
         return;
     }
     arena.memory_locked = locked;

@@ -19,6 +19,10 @@ uintptr_t region_bases_limit;
 /* relaxed: a statistic */
 static _Atomic size_t reserved_bytes;
 
+COLD bool page_map_is_flat(void) {
+    return __atomic_load_n(&page_map_limit, __ATOMIC_RELAXED) != 0; /* page_map_retreat's store */
+}
+
 bool page_map_may_be_flat(size_t limit_bytes) {
     return limit_bytes / LIMIT_PART >= PAGE_MAP_BYTES;
 }

@@ -37,6 +37,8 @@ static inline uint32_t page_word_owner(uint32_t word) {
 bool page_map_init(void);
 /* Makes what stands in both for a region writable. False if the OS refuses. */
 bool page_map_cover(uintptr_t start, size_t bytes);
+/* Whether it was not given up. */
+bool page_map_is_flat(void);
 /* Whether a flat map is little of so much address space. */
 bool page_map_may_be_flat(size_t limit_bytes);
 /* Unmaps what covers no region, of which `oldest` is the first: address space is scarce, or shall be locked.

@@ -58,6 +58,12 @@ def test_a_program_that_limits_or_locks_its_address_space_has_it(
     assert int(finished.text) >= LEAST_OF_2_GIB_MIB, finished
 
 
+def test_a_program_that_limits_its_address_space_while_others_allocate_has_it(
+    runner: Runner, builder: Builder
+) -> None:
+    runner.run([builder.program("c/address_space_given_up_among_threads.c")])
+
+
 @pytest.mark.parametrize("limit_gib", [2, 9, 20])
 def test_a_limit_of_address_space_leaves_most_of_it(runner: Runner, builder: Builder, limit_gib: int) -> None:
     program = builder.program("c/untouched_blocks.c")
