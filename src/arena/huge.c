@@ -27,6 +27,9 @@ void arena_end_region(struct region *r) {
         arena.dirty_slabs -= bit_count(r->states[s].dirty);
         dense_note_ahead(&r->states[s], 0);
     }
+    if (arena.left.region == r) {
+        arena.left.region = NULL;
+    }
     *(r->previous == NULL ? &arena.oldest : &r->previous->next) = r->next;
     *(r->next == NULL ? &arena.newest : &r->next->previous) = r->previous;
     region_end(r);

@@ -10,6 +10,14 @@
 #include "os/backoff.h"
 #include "os/lock.h"
 
+/* Where a purge was given up that had met much that was refused: the next one goes on there, or what lies
+ * below would never be given back. */
+struct left {
+    struct region *region; /* NULL: nowhere */
+    size_t superslab;      /* those before it are still to be tried */
+    size_t slabs;          /* refused before */
+};
+
 struct arena {
     struct lock lock;
     /* Threads that are purging, or have a superslab filled: what they have taken out of circulation is
@@ -30,6 +38,7 @@ struct arena {
     size_t refused_slabs;      /* dirty ones that the OS would not take back, while this holds */
     struct backoff refused;
     bool memory_locked; /* what is committed is resident */
+    struct left left;
     struct retention retention;
     uint64_t purges, purged_bytes, decayed_bytes, hole_bytes;
     uint64_t superslabs_opened, superslabs_dense; /* taken into use wholly free; as one huge page */

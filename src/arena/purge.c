@@ -223,6 +223,7 @@ COLD size_t arena_refused_slabs(void) {
 
 COLD void arena_forget_refused(void) {
     arena.refused_slabs = 0;
+    arena.left.region = NULL;
     backoff_end(&arena.refused);
 }
 
@@ -231,8 +232,21 @@ static void note_refused(size_t slabs) {
     backoff_begin(&arena.refused);
 }
 
+/* Whether it does. */
+static bool go_on_where_left(struct progress *progress) {
+    if (LIKELY(arena.left.region == NULL)) {
+        return false;
+    }
+    progress->region = arena.left.region;
+    progress->end = arena.left.superslab;
+    progress->refused = arena.left.slabs;
+    progress->least = 0;
+    return true;
+}
+
 static size_t purge_to(size_t target, struct progress progress, unsigned in_vain_most) {
     size_t beside = arena_refused_slabs();
+    bool goes_on = go_on_where_left(&progress);
     /* Not while somebody waits for an end of all purging, which must come: fork holds every other lock. */
     while (arena.dirty_slabs > target + beside && arena.purge_waiters == 0) {
         struct range batch[BATCH_RANGES];
@@ -241,6 +255,7 @@ static size_t purge_to(size_t target, struct progress progress, unsigned in_vain
         if (count == 0) {
             size_t most = left_alone ? SIZE_MAX : progress.refused;
             note_refused(min_size(most, arena.dirty_slabs - target));
+            goes_on = left_alone; /* the next at the highest address, where this one came to the end */
             break;
         }
         arena_begin_purging();
@@ -251,6 +266,7 @@ static size_t purge_to(size_t target, struct progress progress, unsigned in_vain
         arena_end_purging();
         note_done(batch, count, done, &progress);
     }
+    arena.left = (struct left){goes_on ? progress.region : NULL, progress.end, progress.refused};
     if (beside == 0 && progress.purged > 0 && progress.refused == 0) {
         backoff_end(&arena.refused);
     }

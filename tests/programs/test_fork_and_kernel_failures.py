@@ -97,6 +97,10 @@ def test_calloc_reads_as_zero_where_huge_block_moved_away(runner: Runner, builde
     runner.same_output([builder.program("c/calloc_after_huge_realloc.c")], timeout_s=HANGS_AFTER_S)
 
 
+def test_memory_below_what_the_kernel_does_not_take_goes_back(runner: Runner, builder: Builder) -> None:
+    runner.run([builder.program("c/pages_that_stay_locked.c", "-rdynamic")], timeout_s=HANGS_AFTER_S)
+
+
 def test_cancelled_thread_leaves_no_lock_held(runner: Runner, builder: Builder) -> None:
     program = builder.program("c/cancelled_thread_that_logs.c", "-rdynamic")
     finished = runner.run([program], env={"HAKMEM_WRAP_DIAG": "1"}, timeout_s=HANGS_AFTER_S, may_speak=True)
