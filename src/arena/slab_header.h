@@ -31,7 +31,7 @@ enum slab_returned {
     SLAB_NONE_RETURNED,
     SLAB_RETURNED,      /* a block came back since anybody looked */
     SLAB_SEEN,          /* none since holes.c looked */
-    SLAB_HOLES_LEFT,    /* and too few are free to be worth their pages, or the OS did not take them */
+    SLAB_HOLES_LEFT,    /* and too few are free to be worth their pages */
     SLAB_WITHOUT_HOLES, /* and the pages that hold nothing else were given back */
 };
 

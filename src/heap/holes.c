@@ -120,7 +120,7 @@ static void purge_collected(struct pass *pass) {
         } else {
             pass->refusals++;
             report_fallback(FALLBACK_PURGE_FAILED, pass->ranges[i].iov_len);
-            atomic_store_explicit(&slab->returned, SLAB_HOLES_LEFT, memory_order_relaxed);
+            atomic_store_explicit(&slab->returned, SLAB_SEEN, memory_order_relaxed); /* worth another try */
         }
     }
     pass->holes = 0;
@@ -318,7 +318,8 @@ bool holes_purge_idle(unsigned units) {
         } else if (patience > 1 && missed == 0) {
             patience--;
         }
-        more = pass.waiting || pass.units == 0;
+        more = pass.waiting || pass.units == 0 ||
+               (pass.refusals >= REFUSALS_MOST && !backoff_is_longest(&refused)); /* it may take them yet */
     }
     lock_release(&turn);
     return more;

@@ -8,6 +8,10 @@ COLD bool backoff_holds(const struct backoff *backoff) {
     return until > 0 && os_now_ms() < until;
 }
 
+COLD bool backoff_is_longest(const struct backoff *backoff) {
+    return atomic_load_explicit(&backoff->pause_ms, memory_order_relaxed) == BACKOFF_MOST_MS;
+}
+
 COLD void backoff_begin(struct backoff *backoff) {
     if (backoff_holds(backoff)) {
         return;

@@ -26,5 +26,7 @@ void backoff_begin(struct backoff *backoff);
 void backoff_end(struct backoff *backoff);
 /* Whether it is not to be tried yet. */
 bool backoff_holds(const struct backoff *backoff);
+/* Whether it was refused so often that the pause grows no more. */
+bool backoff_is_longest(const struct backoff *backoff);
 
 #endif

@@ -110,6 +110,23 @@ class Holes : public testing::TestWithParam<Shape> {
         }
     }
 
+    void expect_to_go_back_without_a_call(long refused) {
+        hak_option_set("decay_ms", "100");
+        hak_option_set("background_thread", "2");
+        hak_collect();
+        const ResidentMeter meter;
+        fill();
+        os_fault_set(OS_FAULT_PURGE, 0, refused);
+        thin_out();
+        const std::size_t bound = pages_needed(GetParam()) + 5 * kMiB;
+        meter.wait_for_growth_within(bound);
+        meter.expect_growth_within(bound, "without a call");
+        expect_whole();
+        os_fault_set(OS_FAULT_PURGE, 0, 0);
+        hak_option_set("background_thread", "1");
+        hak_option_set("decay_ms", "500");
+    }
+
     void expect_whole() {
         for (std::size_t i = 0; i < blocks_.size(); i++) {
             if (blocks_[i] != nullptr) {
@@ -147,18 +164,11 @@ TEST_P(Holes, AreFilledAgainByNewBlocks) {
 }
 
 TEST_P(Holes, GoBackWithoutACallWhenNothingHappensToThem) {
-    hak_option_set("decay_ms", "100");
-    hak_option_set("background_thread", "2");
-    hak_collect();
-    const ResidentMeter meter;
-    fill();
-    thin_out();
-    const std::size_t bound = pages_needed(GetParam()) + 5 * kMiB;
-    meter.wait_for_growth_within(bound);
-    meter.expect_growth_within(bound, "without a call");
-    expect_whole();
-    hak_option_set("background_thread", "1");
-    hak_option_set("decay_ms", "500");
+    expect_to_go_back_without_a_call(0);
+}
+
+TEST_P(Holes, GoBackThoughTheOsHasRefusedThemBefore) {
+    expect_to_go_back_without_a_call(100);
 }
 
 std::uint64_t fallbacks() {
