@@ -1,10 +1,10 @@
 /* Questions about sizes, and giving memory back on request. */
+#include "api/keep.h"
 #include "api/names.h"
 #include "arena/arena.h"
 #include "heap/allocate.h"
 #include "heap/collect.h"
 #include "heap/holes.h"
-#include "options/options.h"
 
 #include <errno.h>
 
@@ -99,23 +99,11 @@ int malloc_trim(size_t pad) {
 /* As malloc.h has it, which would declare these functions, too. */
 #define M_TRIM_THRESHOLD (-1)
 
-/* What real-time programs ask for, beside mlockall: no page fault for memory that they had before. */
-static COLD void keep_all(void) {
-    char value[OPTION_TEXT_BYTES];
-    if (!option_differs(OPTION_RETAIN_MIN, value, sizeof value) &&
-        !option_differs(OPTION_DECAY_MS, value, sizeof value)) {
-        hak_option_set("retain_min", "128T");
-        hak_option_set("decay_ms", "3600000");
-    }
-}
-
 /* libc's parameters tune libc's algorithm: accepted, so that programs go on, and without effect; but that
- * free memory is never to be given back, which is a wish and no tuning, unless the user has one of his own.
- */
+ * free memory is never to be given back, which is a wish and no tuning. */
 int mallopt(int parameter, int value) {
-    runtime_start();
-    if (parameter == M_TRIM_THRESHOLD && value < 0) {
-        keep_all();
+    if (parameter == M_TRIM_THRESHOLD) {
+        keep_free_memory(KEEP_ASKED, value < 0);
     }
     return 1;
 }

@@ -4,6 +4,7 @@
  * be refused; and against RLIMIT_MEMLOCK, and mlockall takes a second and 16 MiB of page tables to lock it.
  * It is given up, and each free takes a few loads more.
  */
+#include "api/keep.h"
 #include "arena/address_space.h"
 #include "base/bits.h"
 #include "hakmem.h"
@@ -59,7 +60,9 @@ COLD HAK_EXPORT int mlockall(int flags) {
     }
     int result = (int)syscall(SYS_mlockall, flags);
     if (result == 0 && (flags & MCL_ONFAULT) == 0 && os_in_own_process()) {
-        arena_note_locked(true);
+        arena_note_locked(true); /* gives back what was free, and is resident now */
+        /* One that locks what it will have, too, is not to wait for a page later. */
+        keep_free_memory(KEEP_LOCKED, (flags & MCL_FUTURE) != 0);
     }
     return result;
 }
@@ -68,6 +71,7 @@ COLD HAK_EXPORT int munlockall(void) {
     int result = (int)syscall(SYS_munlockall);
     if (os_in_own_process()) {
         arena_note_locked(false);
+        keep_free_memory(KEEP_LOCKED, false);
     }
     return result;
 }

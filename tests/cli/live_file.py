@@ -26,6 +26,8 @@ REQUEST_OFFSET = 64
 DONE_OFFSET = 80
 PATH = slice(128, 128 + 1024)
 _HANG_SECONDS = 60
+# Of a program that is watched to its end: longer than a command takes to start on a busy machine.
+ENDS_SOON_S = 4.0
 
 
 @dataclass

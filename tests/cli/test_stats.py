@@ -13,7 +13,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from .command import Command
-from .live_file import Program, crashed, path_of, running, sample_statistics
+from .live_file import ENDS_SOON_S, Program, crashed, path_of, running, sample_statistics
 
 STATISTICS = sample_statistics()
 
@@ -160,7 +160,7 @@ def test_output_into_a_folder_that_is_not_there(hakmem: Command, pid: int, tmp_p
 
 @pytest.mark.parametrize("ending_seconds", [0.0, 0.3])
 def test_watch_goes_on_until_the_process_ends(hakmem: Command, ending_seconds: float) -> None:
-    program = Program(STATISTICS, lifetime_seconds=1.0, tidy=True, ending_seconds=ending_seconds)
+    program = Program(STATISTICS, lifetime_seconds=ENDS_SOON_S, tidy=True, ending_seconds=ending_seconds)
     with running(program) as process:
         outcome = hakmem("stats", str(process.pid), "--json", "--watch", "0.1")
     assert outcome.status == 0

@@ -11,7 +11,7 @@ import pytest
 
 from . import live_file
 from .command import Command
-from .live_file import Program, path_of, running, sample_statistics
+from .live_file import ENDS_SOON_S, Program, path_of, running, sample_statistics
 from .terminal import Terminal
 
 STATISTICS = sample_statistics()
@@ -21,7 +21,7 @@ PROFILE = (
 
 
 def test_plain_pictures_follow_each_other_to_the_end(hakmem: Command) -> None:
-    with running(Program(STATISTICS, lifetime_seconds=1.5, tidy=True)) as process:
+    with running(Program(STATISTICS, lifetime_seconds=ENDS_SOON_S, tidy=True)) as process:
         outcome = hakmem("top", str(process.pid), "--interval", "0.2")
     assert (outcome.status, outcome.stderr) == (0, "")
     assert outcome.stdout.count(f"fake ({process.pid}), HAKMEM 0.1.0") > 3
@@ -75,7 +75,7 @@ def test_a_crash_is_told_from_an_end(hakmem: Command) -> None:
 
 
 def test_in_a_terminal_each_picture_takes_the_place_of_the_last(hakmem: Command) -> None:
-    with running(Program(STATISTICS, lifetime_seconds=2, tidy=True)) as process:
+    with running(Program(STATISTICS, lifetime_seconds=ENDS_SOON_S, tidy=True)) as process:
         terminal = Terminal(
             [*hakmem.arguments, "top", str(process.pid), "--interval", "0.2"], hakmem.environment
         )
@@ -100,7 +100,7 @@ def test_interrupting_it_ends_it_and_not_the_process(hakmem: Command) -> None:
 
 @pytest.mark.parametrize("rows", [8, 24])
 def test_a_small_terminal(hakmem: Command, rows: int) -> None:
-    with running(Program(STATISTICS, lifetime_seconds=1, tidy=True)) as process:
+    with running(Program(STATISTICS, lifetime_seconds=ENDS_SOON_S, tidy=True)) as process:
         arguments = [*hakmem.arguments, "top", str(process.pid), "--interval", "0.2"]
         drawn = Terminal(arguments, hakmem.environment, rows=rows, columns=40).finish()
     assert drawn.status == 0
@@ -134,7 +134,7 @@ def test_what_a_command_writes_stays_above_the_view(hakmem: Command) -> None:
 
 def test_the_largest_process_of_a_command_is_shown(hakmem: Command, tmp_path: Path) -> None:
     config = tmp_path / "config.json"
-    config.write_text(json.dumps(Program(STATISTICS, lifetime_seconds=1.5, tidy=True).__dict__))
+    config.write_text(json.dumps(Program(STATISTICS, lifetime_seconds=ENDS_SOON_S, tidy=True).__dict__))
     command = ["sh", "-c", f'"{sys.executable}" "{live_file.__file__}" <"{config}"; exit 3']
     outcome = hakmem("top", "--interval", "0.2", "--", *command)
     assert outcome.status == 3

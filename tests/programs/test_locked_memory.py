@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .builder import Builder
 from .harness import Runner
 
@@ -21,14 +23,17 @@ def test_locked_memory_is_what_is_used(runner: Runner, builder: Builder) -> None
     assert at_last <= FIXED_MIB, finished
 
 
-def test_a_real_time_program_has_no_faults_for_what_it_had_before(runner: Runner, builder: Builder) -> None:
-    finished = runner.run([builder.program("c/real_time.c")])
+@pytest.mark.parametrize("how", ["lock", "ask"])
+def test_a_real_time_program_has_no_faults_for_what_it_had_before(
+    runner: Runner, builder: Builder, how: str
+) -> None:
+    finished = runner.run([builder.program("c/real_time.c"), how])
     at_once, after_a_while = map(int, finished.text.split())
     assert at_once <= PAGES_OF_ONE_ROUND // 50, finished
     assert after_a_while <= PAGES_OF_ONE_ROUND // 100, finished
 
 
 def test_the_user_decides_what_a_program_keeps(runner: Runner, builder: Builder) -> None:
-    finished = runner.run([builder.program("c/real_time.c")], env=USER_WANTS_LITTLE)
+    finished = runner.run([builder.program("c/real_time.c"), "ask"], env=USER_WANTS_LITTLE)
     at_once, _ = map(int, finished.text.split())
     assert at_once >= PAGES_OF_ONE_ROUND // 2, finished

@@ -42,12 +42,17 @@ static void *nothing(void *unused) {
     return unused;
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     pthread_t thread;
     REQUIRE(pthread_create(&thread, NULL, nothing, NULL) == 0 && pthread_join(thread, NULL) == 0);
-    REQUIRE(mlockall(MCL_CURRENT | MCL_FUTURE) == 0 || errno == ENOMEM || errno == EPERM); /* a limit */
-    REQUIRE(mallopt(M_TRIM_THRESHOLD, -1) == 1);
-    REQUIRE(mallopt(M_MMAP_MAX, 0) == 1);
+    if (argc > 1 && strcmp(argv[1], "ask") == 0) {
+        REQUIRE(mallopt(M_TRIM_THRESHOLD, -1) == 1);
+        REQUIRE(mallopt(M_MMAP_MAX, 0) == 1);
+    } else if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) {
+        REQUIRE(errno == ENOMEM || errno == EPERM); /* a limit: then no program can */
+        puts("0 0");
+        return 0;
+    }
     take_and_free();
     long before = faults();
     take_and_free();

@@ -1,0 +1,39 @@
+#include "api/keep.h"
+
+#include "base/bits.h"
+#include "hakmem.h"
+#include "heap/thread.h"
+#include "options/options.h"
+
+#include <stdatomic.h>
+
+static COLD bool user_has_chosen(void) {
+    char value[OPTION_TEXT_BYTES];
+    return option_differs(OPTION_RETAIN_MIN, value, sizeof value) ||
+           option_differs(OPTION_DECAY_MS, value, sizeof value);
+}
+
+static COLD void set_back(enum option option) {
+    hak_option_info_t info;
+    if (hak_option_info(option, &info) == 0) {
+        hak_option_set(info.name, info.default_value);
+    }
+}
+
+COLD void keep_free_memory(enum keep_reason reason, bool holds) {
+    runtime_start();
+    static _Atomic unsigned
+        reasons;              /* relaxed, both: the options have a lock, and calls at once contradict */
+    static _Atomic bool kept; /* each other anyway */
+    unsigned before = holds ? atomic_fetch_or_explicit(&reasons, reason, memory_order_relaxed)
+                            : atomic_fetch_and_explicit(&reasons, ~(unsigned)reason, memory_order_relaxed);
+    unsigned now = holds ? before | reason : before & ~(unsigned)reason;
+    if (before == 0 && now != 0 && !user_has_chosen()) {
+        atomic_store_explicit(&kept, true, memory_order_relaxed);
+        hak_option_set("retain_min", "128T");
+        hak_option_set("decay_ms", "3600000");
+    } else if (now == 0 && atomic_exchange_explicit(&kept, false, memory_order_relaxed)) {
+        set_back(OPTION_RETAIN_MIN);
+        set_back(OPTION_DECAY_MS);
+    }
+}
