@@ -5,6 +5,7 @@
 #include "heap/thread.h"
 #include "options/options.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 static COLD bool user_has_chosen(void) {
@@ -20,7 +21,13 @@ static COLD void set_back(enum option option) {
     }
 }
 
+/* What is locked is not in a child. */
+static COLD void end_in_child(void) {
+    keep_free_memory(KEEP_LOCKED, false);
+}
+
 COLD void keep_free_memory(enum keep_reason reason, bool holds) {
+    static _Atomic bool seen_by_children;
     runtime_start();
     static _Atomic unsigned
         reasons;              /* relaxed, both: the options have a lock, and calls at once contradict */
@@ -28,6 +35,11 @@ COLD void keep_free_memory(enum keep_reason reason, bool holds) {
     unsigned before = holds ? atomic_fetch_or_explicit(&reasons, reason, memory_order_relaxed)
                             : atomic_fetch_and_explicit(&reasons, ~(unsigned)reason, memory_order_relaxed);
     unsigned now = holds ? before | reason : before & ~(unsigned)reason;
+    /* relaxed: only one thread may go on, and it needs nothing of the others */
+    if (reason == KEEP_LOCKED && holds &&
+        !atomic_exchange_explicit(&seen_by_children, true, memory_order_relaxed)) {
+        pthread_atfork(NULL, NULL, end_in_child);
+    }
     if (before == 0 && now != 0 && !user_has_chosen()) {
         atomic_store_explicit(&kept, true, memory_order_relaxed);
         hak_option_set("retain_min", "128T");

@@ -1,7 +1,7 @@
 /* Free memory that is kept, all of it: for programs that must have no page fault.
  *
- * Promises to do nothing where the user has chosen what may stay. Any thread, not in signal handlers.
- * Relies on the options.
+ * Promises to do nothing where the user has chosen what may stay. Any thread, not in signal handlers. A child
+ * of fork inherits what was asked for, and not what holds because memory is locked. Relies on the options.
  */
 #ifndef HAKMEM_API_KEEP_H
 #define HAKMEM_API_KEEP_H

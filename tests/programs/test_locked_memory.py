@@ -12,6 +12,7 @@ FIXED_MIB = 12
 # Each block of 200 KiB and of 3 MiB ends where no other begins.
 BESIDE_BLOCKS_MIB = 32
 PAGES_OF_ONE_ROUND = 16_000
+KEPT_BY_A_CHILD_MIB = 16
 USER_WANTS_LITTLE = {"HAKMEM_PROFILE": "memory"}
 
 
@@ -21,6 +22,11 @@ def test_locked_memory_is_what_is_used(runner: Runner, builder: Builder) -> None
     assert when_locked <= FIXED_MIB, finished
     assert with_blocks <= BESIDE_BLOCKS_MIB, finished
     assert at_last <= FIXED_MIB, finished
+
+
+def test_a_child_whose_memory_is_not_locked_gives_it_back(runner: Runner, builder: Builder) -> None:
+    finished = runner.run([builder.program("c/locked_memory_and_children.c")])
+    assert int(finished.text) <= KEPT_BY_A_CHILD_MIB, finished
 
 
 @pytest.mark.parametrize("how", ["lock", "ask"])
