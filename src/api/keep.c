@@ -1,12 +1,20 @@
 #include "api/keep.h"
 
 #include "base/bits.h"
+#include "base/text.h"
 #include "hakmem.h"
 #include "heap/thread.h"
 #include "options/options.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
+
+static const struct {
+    enum option option;
+    const char *value;
+} keeping[] = {{OPTION_RETAIN_MIN, "128T"}, {OPTION_DECAY_MS, "3600000"}};
+#define KEEPING (sizeof keeping / sizeof *keeping)
 
 static COLD bool user_has_chosen(void) {
     char value[OPTION_TEXT_BYTES];
@@ -14,10 +22,21 @@ static COLD bool user_has_chosen(void) {
            option_differs(OPTION_DECAY_MS, value, sizeof value);
 }
 
-static COLD void set_back(enum option option) {
-    hak_option_info_t info;
-    if (hak_option_info(option, &info) == 0) {
-        hak_option_set(info.name, info.default_value);
+static COLD void keep(void) {
+    for (size_t i = 0; i < KEEPING; i++) {
+        hak_option_set(option_name(keeping[i].option), keeping[i].value);
+    }
+}
+
+static COLD void keep_no_more(void) {
+    for (size_t i = 0; i < KEEPING; i++) {
+        hak_option_info_t info;
+        uint64_t kept;
+        bool is_ours = parse_size(keeping[i].value, strlen(keeping[i].value), &kept) &&
+                       option_number(keeping[i].option) == kept; /* the program may have set it since */
+        if (is_ours && hak_option_info(keeping[i].option, &info) == 0) {
+            hak_option_set(info.name, info.default_value);
+        }
     }
 }
 
@@ -42,10 +61,8 @@ COLD void keep_free_memory(enum keep_reason reason, bool holds) {
     }
     if (before == 0 && now != 0 && !user_has_chosen()) {
         atomic_store_explicit(&kept, true, memory_order_relaxed);
-        hak_option_set("retain_min", "128T");
-        hak_option_set("decay_ms", "3600000");
+        keep();
     } else if (now == 0 && atomic_exchange_explicit(&kept, false, memory_order_relaxed)) {
-        set_back(OPTION_RETAIN_MIN);
-        set_back(OPTION_DECAY_MS);
+        keep_no_more();
     }
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from .builder import Builder
 from .harness import Runner, required_program
 
 SMALL_RUN = [
@@ -12,6 +13,8 @@ SMALL_RUN = [
     "import json; d = {str(i): list(range(i % 50)) for i in range(20000)}; "
     "s = json.dumps(d); assert json.loads(s) == d; print(len(s))",
 ]
+SET_DECAY_MS = 100
+RETAINED_MOST = 1 << 30
 ON_MALLOC = {"PYTHONMALLOC": "malloc"}
 
 
@@ -58,3 +61,10 @@ def test_bad_option_value_gives_one_line_and_the_default(runner: Runner) -> None
     lines = warned.stderr.decode().splitlines()
     assert len(lines) == 1, f"expected one line on stderr\n{warned}"
     assert "HAKMEM_RETAIN_MIN" in lines[0] and "banana" in lines[0], warned
+
+
+def test_what_the_program_sets_while_all_is_kept_stays(runner: Runner, builder: Builder) -> None:
+    finished = runner.run([builder.program("c/option_set_while_kept.c")])
+    decay_ms, retain_min = map(int, finished.text.split())
+    assert decay_ms == SET_DECAY_MS, finished
+    assert retain_min <= RETAINED_MOST, finished
