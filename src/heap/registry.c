@@ -105,6 +105,15 @@ static COLD void clear(struct heap *heap) {
     arena_purge_holes(&room, 1, &done);
 }
 
+/* Whether all of it is zero now: what is for threads that may never come shall not stay resident until then.
+ */
+static COLD bool give_back_room(char *room, unsigned slabs) {
+    struct iovec all = {room, slabs * SLAB_BYTES};
+    bool done;
+    arena_purge_holes(&all, 1, &done);
+    return done;
+}
+
 /* Room for a heap, or a superslab's worth of them: heaps stay for ever, and one in each superslab would keep
  * all of these from being wholly free again. The lock is held. */
 static struct heap *take_room(uint32_t id, bool *zero) {
@@ -118,7 +127,7 @@ static struct heap *take_room(uint32_t id, bool *zero) {
         if (run != NULL) {
             room = (char *)arena_address(run);
             heaps = at_once;
-            is_zero = taken.zero;
+            is_zero = taken.zero || (heaps > 1 && give_back_room(room, slabs));
         }
     }
     if (heaps == 0) {
