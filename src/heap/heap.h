@@ -155,6 +155,7 @@ struct heap {
     _Atomic uint32_t partial_slabs; /* in the lists; relaxed: written under the lock, and a hint without it */
     struct lock lock;               /* the lists of partly-used slabs, and who owns the slabs in them */
     _Atomic uint32_t state;         /* enum heap_state */
+    bool untrimmed;                 /* a thread has had it since its pages went; while in a list, as next */
     struct heap *next_abandoned;    /* under the registry's lock */
     /* One bit for each parcel: see parcel.c. */
     _Atomic uint32_t parcels_claimed, parcels_posted;

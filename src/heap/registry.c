@@ -214,6 +214,7 @@ struct heap *heap_acquire(heap_slot *slot, uint32_t patience) {
         heap = make_next(HEAP_ACTIVE);
     }
     if (heap != NULL) {
+        heap->untrimmed = true;
         heap->owner = (struct owner){.slot = slot, .thread = os_thread_id(), .patience = patience};
         /* Entered from the first moment at which it might be taken away; relaxed: see heap_enter */
         atomic_store_explicit(&heap->busy, 1, memory_order_relaxed);
@@ -290,13 +291,14 @@ static void trim(struct heap *heap) {
     if (closed) {
         parcels_reopen(heap);
     }
+    heap->untrimmed = false;
 }
 
 /* Takes a heap that can be trimmed off the list; NULL if there is none. */
 static struct heap *pop_untrimmed(void) {
     lock_acquire(&lock);
     struct heap **link = &cold;
-    while (*link != NULL && (*link)->slots_free == first_slot(*link)) {
+    while (*link != NULL && !(*link)->untrimmed) {
         link = &(*link)->next_abandoned;
     }
     struct heap *heap = *link;
@@ -310,7 +312,8 @@ static struct heap *pop_untrimmed(void) {
 COLD void heap_trim_abandoned(void) {
     struct heap *heap;
     for (unsigned i = 0; i < TRIMS_MOST && (heap = pop_untrimmed()) != NULL; i++) {
-        trim(heap); /* without the lock: system calls */
+        heap_retire_slabs(heap); /* in a child, one that has lost its thread has them yet */
+        trim(heap);              /* without the lock: system calls */
         lock_acquire(&lock);
         abandoned_push(heap, &cold);
         lock_release(&lock);

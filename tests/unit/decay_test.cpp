@@ -489,6 +489,32 @@ TEST_F(Decay, LeavesLittleOfThreadsThatWereManyAtOnce) {
     EXPECT_TRUE(happens([&] { return meter.growth() <= may_stay; }))
         << meter.growth() << " bytes over the start stay resident";
 }
+
+std::size_t metadata() {
+    hak_stats_t stats{};
+    hak_stats_get(&stats);
+    return stats.metadata_bytes;
+}
+
+TEST_F(Decay, LeavesLittleOfThreadsThatOnlyFreeAndWereManyAtOnce) {
+    constexpr std::size_t kManyThreads = 300;
+    constexpr std::size_t kOfAThread = 8 * kKiB;
+    constexpr std::size_t kOfEach = 200; // a few make no heap
+    PointerArray blocks(kManyThreads * kOfEach);
+    for (std::size_t b = 0; b < blocks.size(); b++) {
+        blocks[b] = touched_block(16 + b % kOfEach * 4);
+    }
+    const std::size_t before = metadata();
+    Meeting meeting(kManyThreads);
+    run_threads(kManyThreads, [&](std::size_t thread) {
+        for (std::size_t b = 0; b < kOfEach; b++) {
+            hak_free(blocks[thread * kOfEach + b]);
+        }
+        meeting.meet();
+    });
+    EXPECT_TRUE(happens([before] { return metadata() <= before + kMiB + kManyThreads * kOfAThread; }))
+        << metadata() - before << " bytes of metadata stay";
+}
 #endif
 
 TEST_F(Decay, LosesNothingWhileTheKernelTakesNothingBack) {
