@@ -218,6 +218,10 @@ static void park(struct heap *heap, unsigned size_class) {
     }
 }
 
+static void note_used(struct heap *heap, unsigned size_class) {
+    heap->used_bins[size_class / 64] |= (uint64_t)1 << size_class % 64;
+}
+
 void bin_settle_after_fork(struct heap *heap, unsigned size_class) {
     struct bin *bin = &heap->bins[size_class];
     if (bin->aside == bin->current || (bin->aside != NULL && state_of(bin->aside) != SLAB_CURRENT)) {
@@ -228,6 +232,9 @@ void bin_settle_after_fork(struct heap *heap, unsigned size_class) {
     }
     if (bin->current == NULL) {
         bin->pending[0] = bin->pending[1] = 0;
+    }
+    if (bin->current != NULL || bin->aside != NULL) {
+        note_used(heap, size_class); /* the lost thread may not have come to that */
     }
 }
 
@@ -291,7 +298,7 @@ void bin_queue(struct heap *self, struct slab *slab) {
 
 static void set_current(struct heap *heap, unsigned size_class, struct slab *slab) {
     heap->bins[size_class].current = slab;
-    heap->used_bins[size_class / 64] |= (uint64_t)1 << size_class % 64;
+    note_used(heap, size_class);
 }
 
 static void make_current(struct heap *heap, unsigned size_class, struct slab *slab) {

@@ -16,6 +16,8 @@
 #include "support/random.h"
 #include "support/scale.h"
 
+extern "C" bool hakmem_test_lost_heap_releases_its_slab(std::size_t size); // support/lost_heap.c
+
 namespace {
 
 using hakmem_test::fill_pattern;
@@ -169,6 +171,13 @@ TEST(Fork, ChildrenOfABusyProcessCanUseEveryLane) {
         }
     }
     EXPECT_EQ(free_legacy(legacy), kFine) << "the parent's own blocks, after its children freed their copies";
+}
+
+// Its thread may have had it for an instant only, and noted nowhere that it has one.
+TEST(Fork, TheSlabOfALostThreadIsReleased) {
+    for (const std::size_t size : {std::size_t{48}, std::size_t{1000}, std::size_t{50000}}) {
+        EXPECT_TRUE(hakmem_test_lost_heap_releases_its_slab(size)) << size;
+    }
 }
 
 TEST(Fork, FromSeveralThreadsAtOnce) {

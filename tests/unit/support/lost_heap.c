@@ -1,0 +1,23 @@
+#include "heap/heap.h"
+#include "heap/thread.h"
+
+bool hakmem_test_lost_heap_releases_its_slab(size_t size);
+
+/* A heap as a child has it whose thread was lost just when it had taken a slab. */
+bool hakmem_test_lost_heap_releases_its_slab(size_t size) {
+    runtime_start();
+    unsigned c = size_class_of(size);
+    struct heap *heap = heap_acquire(NULL, 0);
+    void *block = NULL;
+    if (heap == NULL || bin_take(heap, c, &block, 1) != 1) {
+        return false;
+    }
+    heap->used_bins[c / 64] = 0;
+    bin_settle_after_fork(heap, c);
+    heap_return_blocks(heap, &block, 1);
+    heap_retire_slabs(heap);
+    bool released = heap->bins[c].current == NULL;
+    heap_leave(heap);
+    heap_abandon(heap, false);
+    return released;
+}
