@@ -34,7 +34,7 @@ static COLD void keep_no_more(void) {
         uint64_t kept;
         bool is_ours = parse_size(keeping[i].value, strlen(keeping[i].value), &kept) &&
                        option_number(keeping[i].option) == kept; /* the program may have set it since */
-        if (is_ours && hak_option_info(keeping[i].option, &info) == 0) {
+        if (is_ours && hak_option_info((int)keeping[i].option, &info) == 0) {
             hak_option_set(info.name, info.default_value);
         }
     }
