@@ -142,9 +142,10 @@ static bool look_at(struct region *r, size_t superslab, const struct wanted *wan
 
 /* Whether the search is to go on behind the region. */
 static bool look_at_region(struct region *r, const struct wanted *wanted, bool whole, struct best *best) {
-    const uint64_t *ahead = wanted->with_ahead ? r->ahead : r->dirty;
+    const uint64_t *may_fit = r->avail[bit_highest(wanted->slabs)];
     for (size_t w = 0; w < bitmap_words(r); w++) {
-        for (uint64_t bits = r->dirty[w] | ahead[w]; bits != 0; bits &= bits - 1) {
+        uint64_t ahead = wanted->with_ahead ? r->ahead[w] : 0;
+        for (uint64_t bits = (r->dirty[w] & may_fit[w]) | ahead; bits != 0; bits &= bits - 1) {
             if (!look_at(r, w * 64 + bit_lowest(bits), wanted, whole, best) || best->candidates <= 0) {
                 return false;
             }
