@@ -18,8 +18,11 @@ static const struct {
 
 static COLD bool user_has_chosen(void) {
     char value[OPTION_TEXT_BYTES];
-    return option_differs(OPTION_RETAIN_MIN, value, sizeof value) ||
-           option_differs(OPTION_DECAY_MS, value, sizeof value);
+    bool chosen = false;
+    for (size_t i = 0; i < KEEPING; i++) {
+        chosen = chosen || option_differs(keeping[i].option, value, sizeof value);
+    }
+    return chosen;
 }
 
 static COLD void keep(void) {
@@ -46,15 +49,14 @@ static COLD void end_in_child(void) {
 }
 
 COLD void keep_free_memory(enum keep_reason reason, bool holds) {
-    static _Atomic bool seen_by_children;
+    /* relaxed, all: the options have a lock, calls at once contradict each other anyway, and the thread that
+     * registers needs nothing of the others */
+    static _Atomic unsigned reasons;
+    static _Atomic bool kept, seen_by_children;
     runtime_start();
-    static _Atomic unsigned
-        reasons;              /* relaxed, both: the options have a lock, and calls at once contradict */
-    static _Atomic bool kept; /* each other anyway */
     unsigned before = holds ? atomic_fetch_or_explicit(&reasons, reason, memory_order_relaxed)
                             : atomic_fetch_and_explicit(&reasons, ~(unsigned)reason, memory_order_relaxed);
     unsigned now = holds ? before | reason : before & ~(unsigned)reason;
-    /* relaxed: only one thread may go on, and it needs nothing of the others */
     if (reason == KEEP_LOCKED && holds &&
         !atomic_exchange_explicit(&seen_by_children, true, memory_order_relaxed)) {
         pthread_atfork(NULL, NULL, end_in_child);

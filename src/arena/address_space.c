@@ -33,8 +33,7 @@ COLD bool arena_spared(void) {
     return !page_map_may_be_flat(os_address_space_limit()) && page_map_retreat(arena.oldest);
 }
 
-/* What is free in superslabs from `first` on. */
-static void note_resident(struct region *r, uint32_t first) {
+COLD void arena_note_resident(struct region *r, uint32_t first) {
     for (uint32_t s = first; s < r->committed; s++) {
         struct superslab *state = &r->states[s];
         arena.dirty_slabs += bit_count(state->free & ~state->dirty);
@@ -43,15 +42,11 @@ static void note_resident(struct region *r, uint32_t first) {
     }
 }
 
-COLD void arena_note_region_made(struct region *r) {
-    note_resident(r, 0);
-}
-
 bool arena_commit(struct region *r, uint32_t count) {
     uint32_t had = r->committed;
     bool done = region_commit(r, count, arena.memory_locked);
     if (UNLIKELY(arena.memory_locked)) {
-        note_resident(r, had);
+        arena_note_resident(r, had);
     }
     return done;
 }
@@ -62,7 +57,7 @@ COLD void arena_note_locked(bool locked) {
     }
     arena.memory_locked = locked;
     for (struct region *r = arena.oldest; locked && r != NULL; r = r->next) {
-        note_resident(r, 0);
+        arena_note_resident(r, 0);
     }
     arena_unlock_within_bound();
 }

@@ -1,8 +1,8 @@
 /* What the program asks of its address space as a whole: that it be small, or that it be resident.
  *
- * Promises to wait for no lock: a child that was made behind libc's back would wait for ever. What was not
- * done for that is made good when a region is not to be had, or memory has been used once. Any thread may
- * call it. Relies on the arena's lock.
+ * Promises to wait a second at most for the arena's lock: a child that was made behind libc's back would wait
+ * for ever. What was not done for that is made good when a region is not to be had, or memory has been used
+ * once. Any thread may call it. Relies on the arena's lock.
  */
 #ifndef HAKMEM_ARENA_ADDRESS_SPACE_H
 #define HAKMEM_ARENA_ADDRESS_SPACE_H

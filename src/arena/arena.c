@@ -43,7 +43,7 @@ struct region *arena_add_region(size_t superslabs, bool only_huge) {
         *(arena.newest == NULL ? &arena.oldest : &arena.newest->next) = r;
         arena.newest = r;
         if (UNLIKELY(arena.memory_locked)) {
-            arena_note_region_made(r);
+            arena_note_resident(r, 0);
         }
     }
     return r;

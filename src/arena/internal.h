@@ -51,10 +51,11 @@ bool arena_end_idle_regions(void);
 bool arena_region_idle(const struct region *region);
 void arena_end_region(struct region *region);
 
-/* As region_commit. In a program that has locked its memory no more than is needed, and it counts as dirty;
- * the second is for a new region there. */
+/* As region_commit; in a program that has locked its memory no more than is needed, and it counts as dirty.
+ */
 bool arena_commit(struct region *region, uint32_t count);
-void arena_note_region_made(struct region *region);
+/* What is free in its superslabs from `first` on is dirty. */
+void arena_note_resident(struct region *region, uint32_t first);
 /* Whether a limit that another process has set leaves more address space now. */
 bool arena_spared(void);
 

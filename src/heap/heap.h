@@ -128,8 +128,7 @@ struct heap {
     size_t page_bytes;              /* slack_note_page, since the last look */
     uint8_t lean_classes;           /* whose magazines are to begin anew: those below this one */
     uint8_t lean_looks;             /* until they may be large again: slack.c */
-    uint64_t
-        used_bins[(SIZE_CLASSES + 63) / 64]; /* classes that had a slab: the others' bins are not touched */
+    uint64_t used_bins[(SIZE_CLASSES + 63) / 64]; /* bitmap: classes that had a slab */
     int64_t slack_bytes; /* put into slabs less taken from them, and not counted yet: see slack.h */
     /* Not 0 while the owner is behind the fast path and may sleep holding on to the heap. relaxed, and in the
      * order of the owner's program: others read it only of a thread that sleeps */

@@ -462,7 +462,7 @@ TEST_F(Decay, GoesOnBesideThreadsThatAllocateCollectAskAndSetOptions) {
     });
 }
 
-// ---- The kernel refuses -----------------------------------------------------------------------------------
+// ---- Threads in great numbers -----------------------------------------------------------------------------
 
 #if !HAKMEM_TEST_SANITIZED
 TEST_F(Decay, LeavesLittleOfThreadsThatWereManyAtOnce) {
@@ -516,6 +516,8 @@ TEST_F(Decay, LeavesLittleOfThreadsThatOnlyFreeAndWereManyAtOnce) {
         << metadata() - before << " bytes of metadata stay";
 }
 #endif
+
+// ---- The kernel refuses -----------------------------------------------------------------------------------
 
 TEST_F(Decay, LosesNothingWhileTheKernelTakesNothingBack) {
     set_option("decay_ms", "10");
