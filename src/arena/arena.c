@@ -73,7 +73,8 @@ static struct slab *claim(const struct place *place, unsigned slabs, bool *zero)
     }
     state->free &= ~mask;
     state->dirty &= ~mask;
-    arena_note_taken(bit_count(dirty), slabs - bit_count(dirty));
+    arena_note_taken(bit_count(dirty), slabs - bit_count(dirty),
+                     arena.used_slabs < LARGE_SLABS ? GRACE_FOR_EACH : GRACE_FOR_EACH_OF_MANY);
     *zero = dirty == 0;
     region_note(r, place->superslab);
     return region_slab(r, place->superslab * SLABS_PER_SUPERSLAB + place->first);
@@ -84,14 +85,14 @@ void arena_note_size(void) {
     atomic_store_explicit(&arena.used_seen, arena.used_slabs, memory_order_relaxed);
 }
 
-void arena_note_taken(size_t dirty, size_t clean) {
+void arena_note_taken(size_t dirty, size_t clean, unsigned grace_for_each) {
     arena.used_slabs += dirty + clean;
     arena.used_most = max_size(arena.used_most, arena.used_slabs);
     arena.used_unrelieved = max_size(arena.used_unrelieved, arena.used_slabs);
     arena.dirty_slabs -= dirty;
     arena_note_size();
     arena.dirty_low = min_size(arena.dirty_low, arena.dirty_slabs);
-    retention_note_taken_clean(&arena.retention, clean);
+    retention_note_taken_clean(&arena.retention, clean, grace_for_each);
 }
 
 /* As arena_take_huge: what does not help does not stay. */
@@ -189,9 +190,13 @@ static size_t bound(size_t grace_most) {
            (retention_share(used, scarce) - retention_share(held(used), scarce));
 }
 
-/* Nobody gives it back once the program falls asleep: one that uses little shall keep little. */
+/* Nobody gives it back once the program falls asleep: one that uses little shall keep little, and what a
+ * program has come to use less of, that much less. */
 size_t arena_bound_without_thread(void) {
-    return bound(max_size(arena.used_slabs / 2, min_size(arena.used_most, BREATH_SLABS)));
+    size_t used = arena.used_slabs;
+    size_t most = max_size(arena.used_most, 1);
+    size_t for_these = min_size(arena.retention.grace * used / most, used / 4 * 3);
+    return bound(max_size(for_these, min_size(most, BREATH_SLABS)));
 }
 
 size_t arena_bound(void) {

@@ -218,7 +218,7 @@ static struct huge_pages_found claim_superslabs(struct slab *head, struct region
         region_note(r, s);
     }
     arena.superslabs_opened += count;
-    arena_note_taken(dirty, count * SLABS_PER_SUPERSLAB - dirty);
+    arena_note_taken(dirty, count * SLABS_PER_SUPERSLAB - dirty, GRACE_FOR_EACH);
     return found;
 }
 

@@ -70,7 +70,7 @@ void arena_wait_for_purge(void);
 void arena_note_size(void);
 
 /* Slabs have left the free ones, `dirty` of them perhaps resident and `clean` not. */
-void arena_note_taken(size_t dirty, size_t clean);
+void arena_note_taken(size_t dirty, size_t clean, unsigned grace_for_each);
 
 /* Free slabs that may be resident: the share of what the program holds, and the grace of what is used. */
 size_t arena_bound(void);

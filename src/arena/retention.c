@@ -29,11 +29,11 @@ void retention_note_purged(struct retention *r, size_t slabs) {
     r->missed += slabs;
 }
 
-void retention_note_taken_clean(struct retention *r, size_t slabs) {
+void retention_note_taken_clean(struct retention *r, size_t slabs, unsigned grace_for_each) {
     size_t mistaken = min_size(slabs, r->missed);
     size_t most = option_number(OPTION_RETAIN_GRACE) >> SLAB_SHIFT;
     r->missed -= mistaken;
-    r->grace = min_size(r->grace + mistaken, most);
+    r->grace = min_size(r->grace + grace_for_each * mistaken, most);
 }
 
 void retention_tick(struct retention *r, size_t idle) {

@@ -1,9 +1,9 @@
 /* How much free memory may stay resident.
  *
  * Promises a bound that follows from the memory in use and the options alone, but for a grace: a program
- * that keeps coming back for what was purged may keep that much more, up to RETAIN_GRACE and to what the
- * caller says, and loses it as soon as it does not need it. Pure bookkeeping, in slabs; the arena's lock
- * protects it. Relies on the options.
+ * that keeps coming back for what was purged may keep that much more and up to four times of it, up to
+ * RETAIN_GRACE and to what the caller says, and loses it as soon as it does not need it. Pure bookkeeping, in
+ * slabs; the arena's lock protects it. Relies on the options.
  */
 #ifndef HAKMEM_ARENA_RETENTION_H
 #define HAKMEM_ARENA_RETENTION_H
@@ -25,8 +25,13 @@ size_t retention_bound(const struct retention *retention, size_t used, size_t gr
 size_t retention_purge_target(size_t bound);
 
 void retention_note_purged(struct retention *retention, size_t slabs);
+/* What one slab that was purged in vain adds to the grace. To purge first as much as is to stay takes longer
+ * than to lose what was too much; but in a program that uses little it is much, and a huge block may be that
+ * of one that only grows. */
+#define GRACE_FOR_EACH 1
+#define GRACE_FOR_EACH_OF_MANY 4
 /* Slabs that are not resident were taken into use: where some were purged just before, that was a mistake. */
-void retention_note_taken_clean(struct retention *retention, size_t slabs);
+void retention_note_taken_clean(struct retention *retention, size_t slabs, unsigned grace_for_each);
 /* A period has gone by in which `idle` dirty slabs were not needed. */
 void retention_tick(struct retention *retention, size_t idle);
 

@@ -244,7 +244,7 @@ static bool is_worth_it(uint64_t purged_before) {
     return true;
 }
 
-bool slack_relieve(void) {
+COLD bool slack_relieve(void) {
     static struct search search, measured;
     static size_t purged_before;
     static bool is_on;

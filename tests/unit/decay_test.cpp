@@ -315,6 +315,42 @@ TEST_P(DecayOfLane, WithoutABackgroundThreadLaterFreesGiveItBack) {
     set_option("background_thread", "2");
 }
 
+// A program that took a quarter of its memory again and again, and has now an eighth of it in use, would take
+// no more than an eighth of that quarter again.
+TEST_F(Decay, WithoutABackgroundThreadTheGraceFallsWithWhatIsInUse) {
+    constexpr std::size_t kBlock = 256 * kKiB;
+    constexpr std::size_t kInUse = 256 * kMiB;
+    constexpr std::size_t kMayBreathe = 8 * kMiB;
+    set_option("background_thread", "0");
+    set_option("decay_ms", "60000");
+    PointerArray blocks(kInUse / kBlock);
+    allocate_all(blocks, kBlock);
+    const std::size_t quarter = blocks.size() / 4;
+    for (int i = 0; i < 20; i++) {
+        for (std::size_t b = 0; b < quarter; b++) {
+            hak_free(blocks[b]);
+        }
+        for (std::size_t b = 0; b < quarter; b++) {
+            blocks[b] = touched_block(kBlock);
+        }
+    }
+    const std::uint64_t purged = purged_bytes();
+    for (std::size_t b = 0; b < quarter; b++) {
+        hak_free(blocks[b]);
+        blocks[b] = nullptr;
+    }
+    EXPECT_LE(purged_bytes() - purged, 8 * kMiB) << "of what is taken again";
+    EXPECT_GE(retained(), kInUse / 4 - 8 * kMiB);
+    for (std::size_t b = quarter; b < blocks.size() * 7 / 8; b++) {
+        hak_free(blocks[b]);
+        blocks[b] = nullptr;
+    }
+    EXPECT_LE(retained(), kInUse / 8 * 12 / 100 + std::max(kMayBreathe, kInUse / 4 / 8) + kMiB);
+    free_all(blocks);
+    EXPECT_LE(retained(), kMayBreathe + 3 * kMiB);
+    set_option("background_thread", "2");
+}
+
 INSTANTIATE_TEST_SUITE_P(Sizes, DecayOfLane, testing::Values(16, 1024, 10'000, 300'000, 5'000'000),
                          testing::PrintToStringParamName());
 

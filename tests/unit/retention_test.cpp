@@ -69,6 +69,8 @@ class Retention : public testing::Test {
     }
 };
 
+constexpr unsigned kGraceForEach = 3;
+
 // What the grace is, slab by slab: each purged slab can be missed once, until the period ends.
 class Model {
   public:
@@ -80,7 +82,7 @@ class Model {
     void taken_clean(std::size_t slabs) {
         for (; slabs > 0 && may_be_missed_ > 0; slabs--) {
             may_be_missed_--;
-            grace_ += grace_ < most_ ? 1 : 0;
+            grace_ = std::min(grace_ + kGraceForEach, most_);
         }
     }
     void period_ends(std::size_t idle) {
@@ -148,27 +150,27 @@ TEST_F(Retention, WithoutGraceInTheOptionsThereIsNone) {
     retention r{};
     for (int i = 0; i < 1000; i++) {
         retention_note_purged(&r, 100);
-        retention_note_taken_clean(&r, 100);
+        retention_note_taken_clean(&r, 100, kGraceForEach);
         ASSERT_EQ(retention_bound(&r, 100'000, 100'000 / 2), settings.least(100'000));
     }
 }
 
 TEST_F(Retention, GraceIsForWhatWasPurgedAndNotForGrowth) {
     retention r{};
-    retention_note_taken_clean(&r, 1000);
+    retention_note_taken_clean(&r, 1000, kGraceForEach);
     EXPECT_EQ(r.grace, 0u) << "memory that never was there cannot have been missed";
     retention_note_purged(&r, 10);
-    retention_note_taken_clean(&r, 1000);
-    EXPECT_EQ(r.grace, 10u);
-    retention_note_taken_clean(&r, 1000);
-    EXPECT_EQ(r.grace, 10u) << "a slab is missed once";
+    retention_note_taken_clean(&r, 1000, kGraceForEach);
+    EXPECT_EQ(r.grace, 10 * kGraceForEach);
+    retention_note_taken_clean(&r, 1000, kGraceForEach);
+    EXPECT_EQ(r.grace, 10 * kGraceForEach) << "a slab is missed once";
 }
 
 TEST_F(Retention, WhatWasPurgedBeforeThePeriodIsNotMissed) {
     retention r{};
     retention_note_purged(&r, 50);
     retention_tick(&r, 0);
-    retention_note_taken_clean(&r, 50);
+    retention_note_taken_clean(&r, 50, kGraceForEach);
     EXPECT_EQ(r.grace, 0u);
 }
 
@@ -179,9 +181,9 @@ TEST_F(Retention, GraceOfAnIdleProgramFallsToNothing) {
         retention r{};
         const std::size_t missed = random.log_uniform(20);
         retention_note_purged(&r, missed);
-        retention_note_taken_clean(&r, missed);
+        retention_note_taken_clean(&r, missed, kGraceForEach);
         const std::size_t grace = r.grace;
-        ASSERT_EQ(grace, std::min(missed, settings.most_grace()));
+        ASSERT_EQ(grace, std::min(kGraceForEach * missed, settings.most_grace()));
         retention_tick(&r, 0);
         ASSERT_EQ(r.grace, grace) << "of a program that needs all it keeps";
         const std::size_t idle = 1 + random.log_uniform(18);
@@ -223,7 +225,7 @@ TEST_F(Retention, AnyHistoryGivesTheGraceOfTheModel) {
                 model.purged(slabs);
                 break;
             case 1:
-                retention_note_taken_clean(&r, slabs);
+                retention_note_taken_clean(&r, slabs, kGraceForEach);
                 model.taken_clean(slabs);
                 break;
             default:
