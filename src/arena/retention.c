@@ -17,8 +17,13 @@ size_t retention_share(size_t used, bool scarce) {
     return UNLIKELY(scarce) ? share / SCARCE_PART : share;
 }
 
+static size_t most_grace(void) {
+    return option_number(OPTION_RETAIN_GRACE) >> SLAB_SHIFT;
+}
+
 size_t retention_bound(const struct retention *r, size_t used, size_t grace_most) {
-    return retention_share(used, r->scarce) + (r->scarce ? 0 : min_size(r->grace, grace_most));
+    size_t grace = min_size(r->grace, most_grace()); /* the program may have lowered that since */
+    return retention_share(used, r->scarce) + (r->scarce ? 0 : min_size(grace, grace_most));
 }
 
 size_t retention_purge_target(size_t bound) {
@@ -31,9 +36,8 @@ void retention_note_purged(struct retention *r, size_t slabs) {
 
 void retention_note_taken_clean(struct retention *r, size_t slabs, unsigned grace_for_each) {
     size_t mistaken = min_size(slabs, r->missed);
-    size_t most = option_number(OPTION_RETAIN_GRACE) >> SLAB_SHIFT;
     r->missed -= mistaken;
-    r->grace = min_size(r->grace + grace_for_each * mistaken, most);
+    r->grace = min_size(r->grace + grace_for_each * mistaken, most_grace());
 }
 
 void retention_tick(struct retention *r, size_t idle) {

@@ -155,6 +155,18 @@ TEST_F(Retention, WithoutGraceInTheOptionsThereIsNone) {
     }
 }
 
+TEST_F(Retention, GraceThatTheOptionsNoLongerAllowIsNone) {
+    retention r{};
+    retention_note_purged(&r, 100);
+    retention_note_taken_clean(&r, 100, kGraceForEach);
+    for (const std::size_t most : {std::size_t{50}, std::size_t{0}}) {
+        Settings settings;
+        settings.grace_bytes = most * kSlabBytes;
+        apply(settings);
+        EXPECT_EQ(retention_bound(&r, 100'000, 100'000 / 2), settings.least(100'000) + most);
+    }
+}
+
 TEST_F(Retention, GraceIsForWhatWasPurgedAndNotForGrowth) {
     retention r{};
     retention_note_taken_clean(&r, 1000, kGraceForEach);
