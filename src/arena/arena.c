@@ -190,10 +190,10 @@ static size_t bound(size_t grace_most) {
            (retention_share(used, scarce) - retention_share(held(used), scarce));
 }
 
-/* Nobody gives it back once the program falls asleep: one that uses little shall keep little, and what a
- * program has come to use less of, that much less. */
+/* Nobody gives it back once the program falls asleep: one that uses little, in however many slabs, shall keep
+ * little, and what a program has come to use less of, that much less. */
 size_t arena_bound_without_thread(void) {
-    size_t used = arena.used_slabs;
+    size_t used = held(arena.used_slabs);
     size_t most = max_size(arena.used_most, 1);
     size_t for_these = min_size(arena.retention.grace * used / most, used / 4 * 3);
     return bound(max_size(for_these, min_size(most, BREATH_SLABS)));

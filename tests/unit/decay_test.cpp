@@ -351,6 +351,34 @@ TEST_F(Decay, WithoutABackgroundThreadTheGraceFallsWithWhatIsInUse) {
     set_option("background_thread", "2");
 }
 
+// One block in each slab keeps it, but is not what it takes.
+TEST_F(Decay, WithoutABackgroundThreadTheGraceIsOfWhatIsInUseAndNotOfSlabs) {
+    constexpr std::size_t kSmall = 1000;
+    constexpr std::size_t kLarge = 256 * kKiB;
+    constexpr std::size_t kStays = 64;
+    constexpr std::size_t kMayBreathe = 8 * kMiB;
+    set_option("background_thread", "0");
+    set_option("decay_ms", "60000");
+    PointerArray small(64 * kMiB / kSmall);
+    PointerArray large(64 * kMiB / kLarge);
+    allocate_all(small, kSmall);
+    allocate_all(large, kLarge);
+    for (int i = 0; i < 10; i++) {
+        free_all(large);
+        allocate_all(large, kLarge);
+    }
+    for (std::size_t b = 0; b < small.size(); b++) {
+        if (b % kStays != 0) {
+            hak_free(small[b]);
+            small[b] = nullptr;
+        }
+    }
+    free_all(large);
+    EXPECT_LE(retained(), kMayBreathe + 3 * kMiB);
+    free_all(small);
+    set_option("background_thread", "2");
+}
+
 INSTANTIATE_TEST_SUITE_P(Sizes, DecayOfLane, testing::Values(16, 1024, 10'000, 300'000, 5'000'000),
                          testing::PrintToStringParamName());
 
