@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -42,7 +43,16 @@ static char **known_environment(void) {
     return environ != NULL ? environ : given_environment;
 }
 
+/* A program with more rights than whoever started it (setuid, file capabilities): its environment is that
+ * user's, who shall not name the files that it writes. */
+static bool environment_is_trusted(void) {
+    return getauxval(AT_SECURE) == 0;
+}
+
 bool os_visit_environment(const char *prefix, void (*visit)(const char *name, size_t length)) {
+    if (!environment_is_trusted()) {
+        return true;
+    }
     size_t length = strlen(prefix);
     for (char **entry = known_environment(); entry != NULL && *entry != NULL; entry++) {
         if (strncmp(*entry, prefix, length) == 0) {
@@ -56,6 +66,9 @@ COLD const char *os_environment(const char *name, char *buffer, size_t capacity)
     size_t name_length = strlen(name);
     struct text value = {.buffer = buffer, .capacity = capacity, .length = 0};
     buffer[0] = '\0';
+    if (!environment_is_trusted()) {
+        return NULL;
+    }
     char **known = known_environment();
     if (known != NULL) {
         for (char **entry = known; *entry != NULL; entry++) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from .builder import Builder
 from .harness import Runner, required_program
@@ -61,6 +62,26 @@ def test_bad_option_value_gives_one_line_and_the_default(runner: Runner) -> None
     lines = warned.stderr.decode().splitlines()
     assert len(lines) == 1, f"expected one line on stderr\n{warned}"
     assert "HAKMEM_RETAIN_MIN" in lines[0] and "banana" in lines[0], warned
+
+
+def test_a_program_with_more_rights_than_its_user_takes_no_settings_of_his(
+    runner: Runner, builder: Builder, tmp_path: Path
+) -> None:
+    wanted = [tmp_path / "statistics", tmp_path / "profile"]
+    settings = {
+        "HAKMEM_STATS_FILE": str(wanted[0]),
+        "HAKMEM_PROF": "1",
+        "HAKMEM_PROF_FILE": str(wanted[1]),
+        "HAKMEM_RETAIN_MIN": "banana",
+    }
+    command = [required_program("seq"), "1", "3"]
+    runner.run(command, env=settings, proven=False, may_speak=True)
+    assert all(path.is_file() for path in wanted)
+    for path in wanted:
+        path.unlink()
+    secure = builder.plugin("c/secure_execution.c")
+    runner.run(command, env={**settings, "LD_PRELOAD": f"{secure}:{runner.library}"}, proven=False)
+    assert not any(path.exists() for path in wanted)
 
 
 def test_what_the_program_sets_while_all_is_kept_stays(runner: Runner, builder: Builder) -> None:
