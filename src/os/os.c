@@ -414,23 +414,6 @@ uint64_t os_now_ms_by_call(void) {
     return milliseconds(now);
 }
 
-void os_write(int fd, const char *bytes, size_t length) {
-    int saved_errno = errno;
-    while (length > 0) {
-        /* Not libc's write, which is a cancellation point: a lock may be held. */
-        long written = syscall(SYS_write, fd, bytes, length);
-        if (written < 0 && errno == EINTR) {
-            continue;
-        }
-        if (written <= 0) {
-            break;
-        }
-        bytes += written;
-        length -= (size_t)written;
-    }
-    errno = saved_errno;
-}
-
 int os_open_for_writing(const char *path) {
     /* Not libc's open, which is a cancellation point; and a pipe that nobody reads must not make the program
      * wait. */

@@ -90,7 +90,6 @@ size_t os_resident_bytes(void);
 /* Calls into the kernel that this layer has made for memory. */
 uint64_t os_call_count(void);
 
-void os_write(int fd, const char *bytes, size_t length);
 int os_open_for_writing(const char *path); /* truncates; -1 on failure */
 /* Whether the limit of file sizes allows so many: beyond it, making a file longer sends a signal. */
 bool os_file_may_have(size_t bytes);

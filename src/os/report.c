@@ -2,7 +2,7 @@
 
 #include "base/bits.h"
 #include "base/text.h"
-#include "os/os.h"
+#include "os/write.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

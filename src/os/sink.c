@@ -1,13 +1,12 @@
 #include "os/sink.h"
 
 #include "os/os.h"
+#include "os/write.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 /* More than any number or unit takes. */
 #define ROOM_FOR_AN_ITEM 48
@@ -26,19 +25,12 @@ static bool size_is_allowed(int fd, size_t more) {
 }
 
 static void flush(struct sink *sink) {
-    const char *at = sink->buffer;
     size_t left = sink->text.length;
     if (left > 0 && sink->error == 0 && !size_is_allowed(sink->fd, left)) {
         sink->error = EFBIG;
     }
-    while (left > 0 && sink->error == 0) {
-        long written = syscall(SYS_write, sink->fd, at, left);
-        if (written > 0) {
-            at += written;
-            left -= (size_t)written;
-        } else if (written == 0 || errno != EINTR) {
-            sink->error = written == 0 ? EIO : errno;
-        }
+    if (left > 0 && sink->error == 0) {
+        sink->error = os_write_all(sink->fd, sink->buffer, left);
     }
     sink->text.length = 0;
 }

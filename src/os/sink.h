@@ -1,7 +1,8 @@
 /* Text to a descriptor, through a small buffer.
  *
  * Promises system calls proper and no allocation, so that it may be used inside malloc, in a signal handler
- * and by threads that are cancelled; that errors are kept until the end. Relies on text.
+ * and by threads that are cancelled; that errors are kept until the end, and no signal comes
+ * of them. Relies on text and write.
  */
 #ifndef HAKMEM_OS_SINK_H
 #define HAKMEM_OS_SINK_H

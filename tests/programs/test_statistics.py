@@ -276,6 +276,19 @@ def test_a_limit_on_the_size_of_files_is_respected_without_a_signal(runner: Runn
     assert json.loads(report.read_text())["fallbacks"] == {"no_live_page": 1}
 
 
+@pytest.mark.parametrize("setting", ["STATS", "PROF_LEAKS", "WRAP_DIAG"])
+def test_a_pipe_that_nobody_reads_any_more_does_not_end_the_program(runner: Runner, setting: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [required_program("sh"), "-c", "exit 3"]
+    environment = runner.preloaded_environment({f"HAKMEM_{setting}": "1", "HAKMEM_RETAIN_MIN": "banana"})
+    try:
+        done = subprocess.run(command, check=False, env=environment, stderr=writer, timeout=60)
+    finally:
+        os.close(writer)
+    assert done.returncode == 3
+
+
 def test_the_numbers_of_the_programs_descriptors_stay_as_they_are(runner: Runner) -> None:
     code = f"import os\nprint(os.listdir('/proc/self/fd'))\n{SHORT_BUSY}\nprint(os.listdir('/proc/self/fd'))"
     first, _, last = runner.run([sys.executable, "-c", code], env=ON_MALLOC).text.splitlines()

@@ -1,0 +1,69 @@
+#define _GNU_SOURCE
+#include "os/write.h"
+
+#include "base/bits.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PIPE_SIGNAL ((uint64_t)1 << (SIGPIPE - 1))
+
+/* Holds the signal back. Gives whether one that is pending afterwards came of what was written, and not of
+ * what the program did. */
+static bool hold_back(uint64_t *mask) {
+    uint64_t pipe_signal = PIPE_SIGNAL;
+    uint64_t pending = 0;
+    *mask = 0;
+    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &pipe_signal, mask, sizeof pipe_signal);
+    if ((*mask & PIPE_SIGNAL) != 0) {
+        syscall(SYS_rt_sigpending, &pending, sizeof pending);
+    }
+    return (pending & PIPE_SIGNAL) == 0;
+}
+
+static COLD void take_signal(void) {
+    uint64_t pipe_signal = PIPE_SIGNAL;
+    struct timespec at_once = {0};
+    while (syscall(SYS_rt_sigtimedwait, &pipe_signal, NULL, &at_once, sizeof pipe_signal) < 0 &&
+           errno == EINTR) {
+    }
+}
+
+/* As write; -1 with errno. */
+static long write_some(int fd, const char *bytes, size_t length) {
+    uint64_t mask;
+    bool is_ours = hold_back(&mask);
+    long written = syscall(SYS_write, fd, bytes, length);
+    int error = errno;
+    if (written < 0 && error == EPIPE && is_ours) {
+        take_signal();
+    }
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
+    errno = error;
+    return written;
+}
+
+int os_write_all(int fd, const char *bytes, size_t length) {
+    while (length > 0) {
+        long written = write_some(fd, bytes, length);
+        if (written > 0) {
+            bytes += written;
+            length -= (size_t)written;
+        } else if (written == 0) {
+            return EIO;
+        } else if (errno != EINTR) {
+            return errno;
+        }
+    }
+    return 0;
+}
+
+void os_write(int fd, const char *bytes, size_t length) {
+    int saved_errno = errno;
+    (void)os_write_all(fd, bytes, length); /* nobody is there to be told */
+    errno = saved_errno;
+}

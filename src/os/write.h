@@ -1,0 +1,17 @@
+/* Writing to descriptors that are the program's, or may be anything.
+ *
+ * Promises system calls proper, which are no cancellation points, since a lock may be held; and that no
+ * signal comes of it where nobody reads any more. Relies on nothing.
+ */
+#ifndef HAKMEM_OS_WRITE_H
+#define HAKMEM_OS_WRITE_H
+
+#include <stddef.h>
+
+/* All of it: 0, or an errno. Changes errno. */
+int os_write_all(int fd, const char *bytes, size_t length);
+
+/* As much of it as can be; keeps errno. */
+void os_write(int fd, const char *bytes, size_t length);
+
+#endif
