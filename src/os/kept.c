@@ -28,12 +28,15 @@ void os_keep_error_output(void) {
     }
 }
 
-int os_error_output(void) {
-    if (!kept.tried) {
-        return STDERR_FILENO;
-    }
+static bool is_kept(int fd) {
     struct stat status;
-    bool same = kept.fd >= 0 && fstat(kept.fd, &status) == 0 && status.st_dev == kept.device &&
-                status.st_ino == kept.inode;
-    return same ? kept.fd : -1;
+    return fd >= 0 && fstat(fd, &status) == 0 && status.st_dev == kept.device && status.st_ino == kept.inode;
+}
+
+int os_error_output(void) {
+    if (!kept.tried || kept.fd < 0) {
+        return kept.tried ? -1 : STDERR_FILENO;
+    }
+    /* One closes standard error, another all but the standard streams. */
+    return is_kept(kept.fd) ? kept.fd : is_kept(STDERR_FILENO) ? STDERR_FILENO : -1;
 }

@@ -55,6 +55,17 @@ def test_statistics_appear_from_a_program_that_closes_stderr(runner: Runner) -> 
     assert b"hakmem" in counted.stderr.lower(), counted
 
 
+def test_statistics_appear_from_a_program_that_closes_what_is_not_its_own(runner: Runner) -> None:
+    # As daemons do, and others before they become another program.
+    counted = runner.run(
+        [sys.executable, "-c", "import os; os.closerange(3, 4096)"],
+        env={"HAKMEM_STATS": "1"},
+        proven=False,
+        may_speak=True,
+    )
+    assert b"hakmem" in counted.stderr.lower(), counted
+
+
 def test_bad_option_value_gives_one_line_and_the_default(runner: Runner) -> None:
     plain = runner.run_plain(SMALL_RUN, env=ON_MALLOC)
     warned = runner.run(SMALL_RUN, env={**ON_MALLOC, "HAKMEM_RETAIN_MIN": "banana"}, may_speak=True)
