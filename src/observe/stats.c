@@ -133,8 +133,8 @@ OFTEN static bool wanted_at_exit(void) {
 
 OFTEN void stats_at_start(void) {
     uint64_t signal = option_number(OPTION_STATS_SIGNAL);
-    if ((wanted_at_exit() || signal != 0) && option_text(OPTION_STATS_FILE)[0] == '\0') {
-        os_keep_error_output();
+    if (wanted_at_exit() || signal != 0 || option_text(OPTION_STATS_FILE)[0] != '\0') {
+        os_keep_error_output(); /* where a file is named, too: it may be one that cannot be written */
     }
     live_start((int)signal);
 }
@@ -158,7 +158,7 @@ void stats_write(void) {
         text_string(&line, ": cannot be opened for writing (");
         text_string(&line, strerrordesc_np(errno));
         text_string(&line, "); the statistics go to stderr");
-        report_line(message);
+        report_line_to(os_error_output(), message);
         write_to(os_error_output(), as_json);
         return;
     }

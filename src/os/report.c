@@ -44,18 +44,26 @@ void report_enable_diagnosis(bool on) {
     atomic_store_explicit(&diagnosis, on, memory_order_relaxed);
 }
 
-static void write_line(struct text *line) {
+static void write_line_to(int fd, struct text *line) {
     line->length = min_size(line->length, line->capacity - 2);
     text_char(line, '\n');
-    os_write(STDERR_FILENO, line->buffer, line->length);
+    os_write(fd, line->buffer, line->length);
 }
 
-COLD void report_line(const char *message) {
+static void write_line(struct text *line) {
+    write_line_to(STDERR_FILENO, line);
+}
+
+COLD void report_line_to(int fd, const char *message) {
     char buffer[1536];
     struct text line = TEXT_ON(buffer);
     text_string(&line, "hakmem: ");
     text_string(&line, message);
-    write_line(&line);
+    write_line_to(fd, &line);
+}
+
+COLD void report_line(const char *message) {
+    report_line_to(STDERR_FILENO, message);
 }
 
 COLD void report_fallback(enum fallback reason, size_t bytes) {

@@ -39,6 +39,9 @@ void report_enable_diagnosis(bool on);
 
 /* "hakmem: <message>" on stderr. */
 void report_line(const char *message);
+/* The same on another descriptor, of os_error_output: long after the start, the program may have a file of
+ * its own where stderr was. */
+void report_line_to(int fd, const char *message);
 
 /* One line naming the kind, the pointer and what is known of its place, then abort. `block_bytes`
  * is 0 outside the tiny and mid lanes; `slab` is 0 where there is none. */

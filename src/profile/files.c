@@ -48,7 +48,7 @@ static COLD void report_failure(const char *path, int error) {
     text_string(&line, ": the heap profile cannot be written (");
     text_string(&line, strerrordesc_np(error));
     text_string(&line, ")");
-    report_line(buffer);
+    report_line_to(os_error_output(), buffer);
 }
 
 static void write_snapshot(struct snapshot *snapshot) {
@@ -123,8 +123,9 @@ OFTEN void files_at_start(void) {
     if (number != 0 && !os_on_signal((int)number, at_signal)) {
         report_line("HAKMEM_PROF_SIGNAL: the system refuses a handler for this signal; ignored");
     }
-    if (option_bool(OPTION_PROF_LEAKS)) {
-        os_keep_error_output();
+    if (option_bool(OPTION_PROF) || option_bool(OPTION_PROF_PEAK) || option_bool(OPTION_PROF_LEAKS) ||
+        number != 0) {
+        os_keep_error_output(); /* for a line about a file that cannot be written, too */
     }
 }
 

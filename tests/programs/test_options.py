@@ -66,6 +66,27 @@ def test_statistics_appear_from_a_program_that_closes_what_is_not_its_own(runner
     assert b"hakmem" in counted.stderr.lower(), counted
 
 
+def test_a_file_of_the_programs_own_in_the_place_of_stderr_stays_as_it_is(
+    runner: Runner, tmp_path: Path
+) -> None:
+    own = tmp_path / "own"
+    runner.run(
+        [
+            sys.executable,
+            "-c",
+            f"import os\nos.close(2)\nassert os.open({str(own)!r}, os.O_WRONLY | os.O_CREAT, 0o600) == 2",
+        ],
+        env={
+            "HAKMEM_STATS_FILE": "/nowhere/statistics",
+            "HAKMEM_PROF": "1",
+            "HAKMEM_PROF_FILE": "/nowhere/profile",
+        },
+        proven=False,
+        may_speak=True,
+    )
+    assert own.read_bytes() == b""
+
+
 def test_bad_option_value_gives_one_line_and_the_default(runner: Runner) -> None:
     plain = runner.run_plain(SMALL_RUN, env=ON_MALLOC)
     warned = runner.run(SMALL_RUN, env={**ON_MALLOC, "HAKMEM_RETAIN_MIN": "banana"}, may_speak=True)
