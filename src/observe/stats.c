@@ -95,7 +95,8 @@ size_t hak_stats_json(char *buffer, size_t capacity) {
     return out.total;
 }
 
-static void write_to(int fd, bool as_json) {
+/* 0, or -1 with errno. */
+static int write_to(int fd, bool as_json) {
     struct census census;
     struct sink sink;
     sink_begin(&sink, fd);
@@ -106,11 +107,11 @@ static void write_to(int fd, bool as_json) {
     } else {
         screen_write(&out, &census);
     }
-    (void)sink_end(&sink); /* nobody is there to be told */
+    return sink_end(&sink);
 }
 
 void hak_stats_print(int fd) {
-    write_to(fd, false);
+    (void)write_to(fd, false);
 }
 
 /* ---- Where options say --------------------------------------------------------------------------- */
@@ -139,11 +140,22 @@ OFTEN void stats_at_start(void) {
     live_start((int)signal);
 }
 
+static COLD void report_failure(const char *path, const char *what, int error, const char *end) {
+    char message[OPTION_TEXT_BYTES + 128];
+    struct text line = TEXT_ON(message);
+    text_string(&line, "HAKMEM_STATS_FILE: ");
+    text_string(&line, path);
+    text_string(&line, what);
+    text_string(&line, strerrordesc_np(error));
+    text_string(&line, end);
+    report_line_to(os_error_output(), message);
+}
+
 void stats_write(void) {
     const char *pattern = option_text(OPTION_STATS_FILE);
     bool as_json = option_bool(OPTION_STATS_JSON);
     if (pattern[0] == '\0') {
-        write_to(os_error_output(), as_json);
+        (void)write_to(os_error_output(), as_json); /* nobody is there to be told */
         return;
     }
     char buffer[OPTION_TEXT_BYTES];
@@ -151,18 +163,13 @@ void stats_write(void) {
     expand_path(pattern, &path);
     int fd = os_open_for_writing(buffer);
     if (fd < 0) {
-        char message[OPTION_TEXT_BYTES + 128];
-        struct text line = TEXT_ON(message);
-        text_string(&line, "HAKMEM_STATS_FILE: ");
-        text_string(&line, buffer);
-        text_string(&line, ": cannot be opened for writing (");
-        text_string(&line, strerrordesc_np(errno));
-        text_string(&line, "); the statistics go to stderr");
-        report_line_to(os_error_output(), message);
-        write_to(os_error_output(), as_json);
+        report_failure(buffer, ": cannot be opened for writing (", errno, "); the statistics go to stderr");
+        (void)write_to(os_error_output(), as_json);
         return;
     }
-    write_to(fd, as_json);
+    if (write_to(fd, as_json) != 0) {
+        report_failure(buffer, ": the statistics are not whole (", errno, ")");
+    }
     os_close(fd);
 }
 

@@ -276,6 +276,17 @@ def test_a_limit_on_the_size_of_files_is_respected_without_a_signal(runner: Runn
     assert json.loads(report.read_text())["fallbacks"] == {"no_live_page": 1}
 
 
+def test_a_file_without_room_for_the_statistics_is_one_line(runner: Runner) -> None:
+    shown = runner.run(
+        [required_program("seq"), "1", "3"],
+        env={"HAKMEM_STATS_FILE": "/dev/full"},
+        proven=False,
+        may_speak=True,
+    )
+    assert len(shown.library_lines) == 1, shown
+    assert "/dev/full" in shown.library_lines[0], shown
+
+
 @pytest.mark.parametrize("setting", ["STATS", "PROF_LEAKS", "WRAP_DIAG"])
 def test_a_pipe_that_nobody_reads_any_more_does_not_end_the_program(runner: Runner, setting: str) -> None:
     reader, writer = os.pipe()
