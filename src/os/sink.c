@@ -30,7 +30,7 @@ static void flush(struct sink *sink) {
         sink->error = EFBIG;
     }
     if (left > 0 && sink->error == 0) {
-        sink->error = os_write_all(sink->fd, sink->buffer, left);
+        sink->error = os_write_all(sink->fd, sink->buffer, left, true);
     }
     sink->text.length = 0;
 }

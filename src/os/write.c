@@ -4,12 +4,14 @@
 #include "base/bits.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#define PATIENCE_S 1
 #define PIPE_SIGNAL ((uint64_t)1 << (SIGPIPE - 1))
 
 /* Holds the signal back. Gives whether one that is pending afterwards came of what was written, and not of
@@ -47,7 +49,17 @@ static long write_some(int fd, const char *bytes, size_t length) {
     return written;
 }
 
-int os_write_all(int fd, const char *bytes, size_t length) {
+static COLD bool has_room_in_time(int fd) {
+    struct timespec left = {.tv_sec = PATIENCE_S}; /* the kernel leaves in it what is left */
+    struct pollfd what = {.fd = fd, .events = POLLOUT};
+    long ready;
+    do {
+        ready = syscall(SYS_ppoll, &what, 1, &left, NULL, 0);
+    } while (ready < 0 && errno == EINTR);
+    return ready > 0;
+}
+
+int os_write_all(int fd, const char *bytes, size_t length, bool may_wait) {
     while (length > 0) {
         long written = write_some(fd, bytes, length);
         if (written > 0) {
@@ -55,6 +67,10 @@ int os_write_all(int fd, const char *bytes, size_t length) {
             length -= (size_t)written;
         } else if (written == 0) {
             return EIO;
+        } else if (errno == EAGAIN) {
+            if (!may_wait || !has_room_in_time(fd)) {
+                return EAGAIN;
+            }
         } else if (errno != EINTR) {
             return errno;
         }
@@ -64,6 +80,6 @@ int os_write_all(int fd, const char *bytes, size_t length) {
 
 void os_write(int fd, const char *bytes, size_t length) {
     int saved_errno = errno;
-    (void)os_write_all(fd, bytes, length); /* nobody is there to be told */
+    (void)os_write_all(fd, bytes, length, false); /* nobody is there to be told */
     errno = saved_errno;
 }

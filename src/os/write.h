@@ -6,10 +6,12 @@
 #ifndef HAKMEM_OS_WRITE_H
 #define HAKMEM_OS_WRITE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
-/* All of it: 0, or an errno. Changes errno. */
-int os_write_all(int fd, const char *bytes, size_t length);
+/* All of it: 0, or an errno. Where there is no room and the descriptor does not wait, as of a pipe that
+ * somebody has made so, waits itself if it may: for at most a second each time. Changes errno. */
+int os_write_all(int fd, const char *bytes, size_t length, bool may_wait);
 
 /* As much of it as can be; keeps errno. */
 void os_write(int fd, const char *bytes, size_t length);

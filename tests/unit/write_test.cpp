@@ -1,11 +1,16 @@
-// Reports to a pipe that nobody reads any more.
+// Reports to a pipe: that nobody reads any more, or somebody reads slowly.
 #include "hakmem.h"
 
 #include <gtest/gtest.h>
 
 #include <cerrno>
 #include <csignal>
+#include <fcntl.h>
+#include <poll.h>
+#include <string>
+#include <thread>
 #include <unistd.h>
+#include <vector>
 
 namespace {
 
@@ -59,6 +64,44 @@ TEST_F(PipeThatNobodyReads, LeavesTheProgramsOwnSignalWaiting) {
     sigemptyset(&pipe_signal);
     sigaddset(&pipe_signal, SIGPIPE);
     EXPECT_EQ(sigwait(&pipe_signal, &number), 0);
+}
+
+// The list of some hundred sites is many times what the pipe takes at once.
+TEST(PipeThatDoesNotWait, GetsAllThatIsRead) {
+    for (hak_site_t site = 1; site <= 500; site++) {
+        hak_free_at(hak_alloc_at(8, site), 8, site);
+    }
+    int ends[2];
+    ASSERT_EQ(pipe2(ends, O_NONBLOCK), 0);
+    ASSERT_GT(fcntl(ends[1], F_SETPIPE_SZ, 4096), 0);
+    std::string text;
+    std::thread reader([&text, from = ends[0]] {
+        char buffer[256];
+        pollfd what = {from, POLLIN, 0};
+        for (ssize_t got = 1; got > 0;) {
+            poll(&what, 1, -1);
+            got = read(from, buffer, sizeof buffer);
+            text.append(buffer, got > 0 ? static_cast<size_t>(got) : 0);
+        }
+    });
+    EXPECT_EQ(hak_sites_json(ends[1]), 0);
+    close(ends[1]);
+    reader.join();
+    close(ends[0]);
+    EXPECT_GT(text.size(), 16384u);
+    EXPECT_EQ(text.substr(text.size() - 3), "]}\n");
+}
+
+TEST(PipeThatDoesNotWait, IsGivenUpWhereNobodyReads) {
+    int ends[2];
+    ASSERT_EQ(pipe2(ends, O_NONBLOCK), 0);
+    std::vector<char> filling(4096);
+    while (write(ends[1], filling.data(), filling.size()) > 0) {
+    }
+    EXPECT_EQ(hak_sites_json(ends[1]), -1);
+    EXPECT_EQ(errno, EAGAIN);
+    close(ends[0]);
+    close(ends[1]);
 }
 
 } // namespace
