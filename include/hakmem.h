@@ -201,7 +201,7 @@ typedef struct hak_stats {
     /* live + cached + free_in_slab + slab_tail + retained + metadata - untouched, as the kernel says */
     uint64_t heap_resident_bytes;
     uint64_t reserved_bytes; /* address space */
-    uint64_t resident_bytes; /* of the whole process, as the kernel says */
+    uint64_t resident_bytes; /* of the whole process, as the kernel says; 0 where /proc cannot be read */
     uint64_t slabs_in_use;
     uint64_t heaps_active, heaps_abandoned;
     uint64_t refills, refilled_blocks, flushes, flushed_blocks, remote_frees, remote_flushes;

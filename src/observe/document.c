@@ -72,8 +72,9 @@ static void write_memory(struct json *json, const struct census *census) {
     json_number(json, "metadata_bytes", m.metadata_bytes);
     json_number(json, "untouched_bytes", m.untouched_bytes);
     json_number(json, "heap_resident_bytes", m.resident_bytes);
-    if (census->measured) {
-        json_number(json, "process_resident_bytes", os_resident_bytes());
+    uint64_t process_bytes = census->measured ? os_resident_bytes() : 0;
+    if (process_bytes != 0) {
+        json_number(json, "process_resident_bytes", process_bytes);
     } else {
         json_null(json, "process_resident_bytes");
     }

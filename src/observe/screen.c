@@ -39,7 +39,10 @@ static void write_memory(struct output *out, const struct census *census) {
     bytes_line(out, "less: untouched", m.untouched_bytes, "handed out, but not resident: never written");
     bytes_line(out, "resident", m.resident_bytes,
                census->measured ? "the sum: the heap, as the kernel counts" : "the sum: an estimate");
-    bytes_line(out, "process", os_resident_bytes(), "resident in all, as the kernel counts");
+    uint64_t process_bytes = os_resident_bytes();
+    if (process_bytes != 0) { /* there may be no /proc to say it */
+        bytes_line(out, "process", process_bytes, "resident in all, as the kernel counts");
+    }
     bytes_line(out, "reserved", region_reserved_bytes() + page_map_reserved_bytes(),
                "address space, the page map's included: costs nothing");
 }

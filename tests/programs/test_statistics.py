@@ -316,6 +316,17 @@ def test_a_sandbox_is_no_trap(runner: Runner, builder: Builder, sandbox: str) ->
     assert finished.stdout == b"done\n", finished
 
 
+def test_what_cannot_be_known_without_files_is_not_said(runner: Runner, builder: Builder) -> None:
+    program = builder.program("c/sandboxed.c")
+    told = runner.run([program, "exit"], env={"HAKMEM_STATS_JSON": "1"}, proven=False, may_speak=True)
+    memory = json.loads(told.stderr)["memory"]
+    assert memory["process_resident_bytes"] is None, told
+    assert memory["heap_resident_bytes"] > 0, told
+    shown = runner.run([program, "exit"], env={"HAKMEM_STATS": "1"}, proven=False, may_speak=True)
+    assert b"\n  resident " in shown.stderr, shown
+    assert b"\n  process " not in shown.stderr, shown
+
+
 def test_a_forked_child_leaves_its_parents_page_alone(runner: Runner) -> None:
     code = """
 import os, sys, time

@@ -1,4 +1,5 @@
 /* A program that enters a sandbox: what it may not do there, the library must not do behind its back.
+ * "exit": opening files is refused when it ends.
  * "refuse": from the start, opening files is refused. "kill": once statistics are published, all but a few
  * calls that an allocator needs end the process. */
 #include "check.h"
@@ -71,6 +72,10 @@ static void churn(int for_ms) {
 
 int main(int argc, char **argv) {
     REQUIRE(argc == 2);
+    if (strcmp(argv[1], "exit") == 0) {
+        refuse_files();
+        return 0;
+    }
     if (strcmp(argv[1], "refuse") == 0) {
         refuse_files();
         churn(300);
