@@ -3,7 +3,11 @@
 #include "os/maps.h"
 #include "profile/pages.h"
 
+#include <elf.h>
+#include <errno.h>
+#include <link.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #define MODULES_MOST 1024
 #define NAME_BYTES ((size_t)128 << 10)
@@ -11,6 +15,8 @@
 struct modules {
     size_t count;
     size_t name_bytes;
+    uintptr_t program;      /* where the program's own file begins, and */
+    uintptr_t program_bias; /* what is to be taken off for addresses as its symbols count */
     struct module module[MODULES_MOST];
     char names[NAME_BYTES];
 };
@@ -37,15 +43,33 @@ static bool add(const struct mapping *mapping, void *context) {
     }
     const char *path = keep_name(modules, mapping->path);
     if (path != NULL) {
-        modules->module[modules->count++] =
-            (struct module){mapping->start, mapping->end, mapping->load_address, path};
+        bool own = mapping->load_address == modules->program;
+        modules->module[modules->count++] = (struct module){
+            mapping->start, mapping->end, own ? modules->program_bias : mapping->load_address, path};
     }
     return path != NULL && modules->count < MODULES_MOST;
+}
+
+/* A program that is not position-independent has addresses in its file as it has them in memory. */
+static void find_program(struct modules *modules) {
+    int saved_errno = errno;
+    uintptr_t first = getauxval(AT_PHDR);
+    size_t count = getauxval(AT_PHNUM);
+    errno = saved_errno;
+    const ElfW(Phdr) *headers = (const ElfW(Phdr) *)first;
+    for (size_t i = 0; first != 0 && i < count; i++) {
+        /* The headers stand right behind the ELF header, at the beginning of the file. */
+        if (headers[i].p_type == PT_LOAD && headers[i].p_offset == 0) {
+            modules->program = first - sizeof(ElfW(Ehdr));
+            modules->program_bias = modules->program - headers[i].p_vaddr;
+        }
+    }
 }
 
 struct modules *modules_load(void) {
     struct modules *modules = pages_take(sizeof *modules);
     if (modules != NULL) {
+        find_program(modules);
         maps_visit(add, modules);
     }
     return modules;

@@ -19,9 +19,12 @@ class Builder:
         self._sources = sources
         self._output = output
 
-    def program(self, source: str, *flags: str) -> Path:
-        """An executable from one source, for example "c/thread_storm.c"."""
-        return self._build(source, "", [*flags, "-pthread", "-ldl"])
+    def program(self, source: str, *flags: str, suffix: str = "") -> Path:
+        """An executable from one source, for example "c/thread_storm.c".
+
+        `suffix` of its name tells it from another one of the same source.
+        """
+        return self._build(source, suffix, [*flags, "-pthread", "-ldl"])
 
     def plugin(self, source: str) -> Path:
         """A shared object that can be unloaded, which symbols unique to the process would prevent."""
