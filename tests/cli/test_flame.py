@@ -290,3 +290,18 @@ def test_a_compressed_profile_and_a_file_that_is_not_there(hakmem: Command, tmp_
     assert outcome.status == 1
     assert f"cannot read '{tmp_path / 'none'}': No such file" in outcome.error_line()
     assert "cannot read" in hakmem("flame", tmp_path).error_line()
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_the_picture_never_takes_the_place_of_the_profile(
+    hakmem: Command, profile: Callable[..., Path], tmp_path: Path, link: bool
+) -> None:
+    path = profile("heap_v2/0", "  1: 10 [1: 10] @ 0x1")
+    before = path.read_text()
+    output = tmp_path / "picture.svg" if link else path
+    if link:
+        output.symlink_to(path)
+    outcome = hakmem("flame", path, "-o", output)
+    assert outcome.status == 1
+    assert "--output another name" in outcome.error_line()
+    assert path.read_text() == before

@@ -188,6 +188,11 @@ def flame(*, file: Path, output: Path | None, life: str, unit: str, root: Path) 
 
     The SVG needs nothing else: open it in a browser. Click zooms, '/' searches, pointing tells figures.
     """
+    place = output or file.with_name(f"{file.name}.svg")
+    if place.exists() and file.exists() and place.samefile(file):
+        raise HakmemError(
+            f"the picture would take the place of the profile '{file}': give --output another name"
+        )
     found = read_heap_profile(file)
     weight = WEIGHTS[life, unit]
     symbolizer = Symbolizer(parse_mappings(found.mappings), root)
@@ -196,7 +201,6 @@ def flame(*, file: Path, output: Path | None, life: str, unit: str, root: Path) 
         raise HakmemError(
             f"'{file}' has no {weight.title}: nothing to draw; try --allocated, or sample for longer"
         )
-    place = output or file.with_name(f"{file.name}.svg")
     write_whole(place, flame_svg(tree, f"{weight.title}: {file.name}", unit).encode())
     if place != STANDARD_OUTPUT:
         click.echo(f"drawn: {place}")
