@@ -7,7 +7,7 @@ import shlex
 import signal
 import sys
 from pathlib import Path
-from typing import NoReturn, TextIO
+from typing import NoReturn
 
 import click
 
@@ -23,6 +23,7 @@ from hakmem.compare_report import (
 )
 from hakmem.errors import HakmemError
 from hakmem.inside.commands import map_command, stats, top
+from hakmem.inside.output import STANDARD_OUTPUT, require_writable, text_output
 from hakmem.inside.profile_commands import flame, profile, symbols
 from hakmem.library import Library, find_library
 from hakmem.memory_plot import draw, require_drawable
@@ -31,6 +32,8 @@ from hakmem.report import console, options_table, print_comparison
 from hakmem.versus import compare
 
 _PROGRAM_COMMAND = {"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]}
+
+_REPORT_FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 
 _EXAMPLES = """
 \b
@@ -132,12 +135,12 @@ def run(stats: bool, command: tuple[str, ...]) -> NoReturn:
 )
 @click.option(
     "--report",
-    type=click.File("w"),
-    default="-",
+    type=_REPORT_FILE,
+    default=STANDARD_OUTPUT,
     help="Write the comparison to this file instead of standard output.",
 )
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-def versus(runs: int, polling: bool, report: TextIO, command: tuple[str, ...]) -> NoReturn:
+def versus(runs: int, polling: bool, report: Path, command: tuple[str, ...]) -> NoReturn:
     """Run COMMAND in turn on HAKMEM and on libc's malloc, and compare what it took.
 
     The first round, on HAKMEM, reads and writes as if run alone; the output of the others is
@@ -147,8 +150,10 @@ def versus(runs: int, polling: bool, report: TextIO, command: tuple[str, ...]) -
     """
 
     program, library = program_and_library(command)
+    require_writable(report)
     comparison = compare(program, command, library, runs, polling=polling)
-    print_comparison(console(report), shlex.join(command), comparison)
+    with text_output(report) as output:
+        print_comparison(console(output), shlex.join(command), comparison)
     sys.exit(comparison.exit_status())
 
 
@@ -187,7 +192,8 @@ def options(as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="As a JSON object; the program writes to stderr then.")
 @click.option(
     "--report",
-    type=click.File("w"),
+    type=_REPORT_FILE,
+    default=STANDARD_OUTPUT,
     help="Write the comparison to this file instead of standard output.",
 )
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
@@ -198,7 +204,7 @@ def compare_command(
     polling: bool,
     plot: Path | None,
     as_json: bool,
-    report: TextIO | None,
+    report: Path,
     command: tuple[str, ...],
 ) -> NoReturn:
     """Run COMMAND in turn on every allocator of this machine, and compare what it took.
@@ -217,9 +223,11 @@ def compare_command(
     allocators, missing = choose(_split(names))
     for library in filter(None, (allocator.library for allocator in allocators)):
         require_preloadable(program, library, what="an allocator")
-    output = report or sys.stdout
+    require_writable(report)
+    if plot:
+        require_writable(plot)
     # Who reads the JSON from standard output wants nothing else there.
-    shown_output = 2 if as_json and not report else 1
+    shown_output = 2 if as_json and report == STANDARD_OUTPUT else 1
     result = survey(
         program,
         command,
@@ -230,11 +238,12 @@ def compare_command(
         curves=plot is not None,
         shown_output=shown_output,
     )
-    if as_json:
-        json.dump(survey_document(command, result), output, indent=2)
-        output.write("\n")
-    else:
-        print_survey(console(output), shlex.join(command), result)
+    with text_output(report) as output:
+        if as_json:
+            json.dump(survey_document(command, result), output, indent=2)
+            output.write("\n")
+        else:
+            print_survey(console(output), shlex.join(command), result)
     if plot:
         draw(plot, shlex.join(command), result.curves())
     sys.exit(result.exit_status())

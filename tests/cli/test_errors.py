@@ -196,3 +196,22 @@ def test_unknown_option_and_subcommand(hakmem: Command) -> None:
     outcome = hakmem("no-such-subcommand")
     assert outcome.status == 2
     assert "no-such-subcommand" in outcome.stderr
+
+
+@pytest.mark.parametrize("arguments", [["versus"], ["compare", "--allocators", "system"]])
+@pytest.mark.parametrize("report", ["no/such/folder/report", "."])
+def test_a_report_that_cannot_be_written_is_refused_before_the_program_runs(
+    hakmem: Command, tmp_path: Path, arguments: list[str], report: str
+) -> None:
+    ran = tmp_path / "ran"
+    outcome = hakmem(*arguments, "--runs", "1", "--report", tmp_path / report, "touch", ran)
+    assert outcome.status in (1, 2)
+    assert str(tmp_path / report) in outcome.stderr
+    assert not ran.exists()
+
+
+def test_a_report_of_a_program_that_is_not_there_leaves_the_last_one(hakmem: Command, tmp_path: Path) -> None:
+    report = tmp_path / "report"
+    report.write_text("the last one")
+    assert hakmem("versus", "--report", report, "hak-no-such-program").status == 127
+    assert report.read_text() == "the last one"

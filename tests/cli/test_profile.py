@@ -194,3 +194,16 @@ def test_symbols_of_a_file_that_is_not_there(hakmem: Command, tmp_path: Path) ->
     outcome = hakmem("symbols", tmp_path / "none")
     assert outcome.status != 0
     assert str(tmp_path / "none") in outcome.stderr
+
+
+def test_a_profile_that_cannot_be_written_is_refused_before_it_is_sampled(
+    hakmem: Command, binary: Binary, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    log.touch()
+    with running(Program(STATISTICS, {1: heap(binary)}, log=str(log))) as process:
+        # Nobody, root included, can make a file in a folder of the kernel's.
+        outcome = hakmem("profile", str(process.pid), "--seconds", "0.1", "-o", "/proc/self/hakmem.heap")
+    assert outcome.status == 1
+    assert "cannot write '/proc/self/hakmem.heap'" in outcome.error_line()
+    assert requests(log) == []

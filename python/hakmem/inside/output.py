@@ -1,10 +1,13 @@
-"""Writes files so that a reader never sees half of one."""
+"""Writes files so that a reader never sees half of one, and finds out early that one cannot be written."""
 
+import errno
 import os
 import sys
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TextIO
 
 from hakmem.errors import HakmemError
 
@@ -26,6 +29,35 @@ def write_whole(path: Path, data: bytes) -> None:
             path.write_bytes(data)
         else:
             _replace(path, data)
+    except OSError as error:
+        raise HakmemError(f"cannot write '{path}': {error.strerror}") from error
+
+
+def require_writable(path: Path) -> None:
+    """Raises, before what is to be written there has taken its time, if it could not be. Changes nothing."""
+    if path == STANDARD_OUTPUT:
+        return
+    try:
+        if not path.exists():
+            place = path.resolve()  # of a link that leads nowhere, too
+            with place.open("xb"):
+                pass
+            place.unlink()
+        elif not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise HakmemError(f"cannot write '{path}': {error.strerror}") from error
+
+
+@contextmanager
+def text_output(path: Path) -> Iterator[TextIO]:
+    """The file at `path`, written anew, or standard output if that is "-"."""
+    if path == STANDARD_OUTPUT:
+        yield sys.stdout
+        return
+    try:
+        with path.open("w", encoding="utf-8", errors="surrogateescape") as file:
+            yield file
     except OSError as error:
         raise HakmemError(f"cannot write '{path}': {error.strerror}") from error
 

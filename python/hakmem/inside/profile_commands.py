@@ -13,7 +13,7 @@ from hakmem.inside.call_tree import call_tree
 from hakmem.inside.flame import flame_svg
 from hakmem.inside.heap_profile import WEIGHTS, HeapProfile, parse_heap_profile, read_heap_profile
 from hakmem.inside.live_file import Kind
-from hakmem.inside.output import STANDARD_OUTPUT, write_whole
+from hakmem.inside.output import STANDARD_OUTPUT, require_writable, write_whole
 from hakmem.inside.parameters import PID, SIZE
 from hakmem.inside.profile_report import (
     fragmentation_document,
@@ -82,14 +82,17 @@ def profile(
         raise HakmemError("--interval goes with --start or --seconds: it is set when sampling starts")
     if output and output != STANDARD_OUTPUT and not output.parent.is_dir():
         raise HakmemError(f"cannot write '{output}': there is no folder '{output.parent}'")
+    place = output or Path(f"hakmem.{pid}.heap")
     with open_running(pid) as target:
         if switch:
             _switch(target, switch, interval or 0, wait)
             return
+        if output or kind == "heap":
+            require_writable(place)
         if seconds is not None:
             _sample_for(target, seconds, interval or 0, wait)
         if kind == "heap":
-            _heap(target, output or Path(f"hakmem.{pid}.heap"), top or 0, wait)
+            _heap(target, place, top or 0, wait)
         else:
             _ranking(target, kind, output, _TOP if top is None else top, wait)
 
