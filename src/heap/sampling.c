@@ -1,5 +1,6 @@
 #include "heap/sampling.h"
 
+#include "base/floating.h"
 #include "os/os.h"
 #include "profile/files.h"
 #include "profile/poisson.h"
@@ -33,7 +34,10 @@ static int64_t distance(void) {
     if (sampler.random == 0) {
         sampler.random = (uintptr_t)&sampler ^ os_now_ms() << 32 ^ (uint64_t)os_process_id();
     }
-    return (int64_t)poisson_distance(&sampler.random, interval);
+    struct floating held = floating_hold();
+    uint64_t bytes = poisson_distance(&sampler.random, interval);
+    floating_restore(held);
+    return (int64_t)bytes;
 }
 
 /* The fast path sees only as far as the next look, behind which the rest of the way waits. */

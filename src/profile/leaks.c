@@ -1,5 +1,6 @@
 #include "profile/leaks.h"
 
+#include "base/floating.h"
 #include "os/sink.h"
 #include "profile/modules.h"
 #include "profile/snapshot.h"
@@ -80,7 +81,7 @@ static int write_report(int fd, const struct shares *shares) {
     return sink_end(&out);
 }
 
-int leaks_write(int fd) {
+static int write_leaks(int fd) {
     struct snapshot *snapshot = snapshot_take(true);
     struct shares *shares = snapshot == NULL ? NULL : shares_of_live(snapshot);
     if (snapshot != NULL) {
@@ -91,5 +92,12 @@ int leaks_write(int fd) {
     }
     int result = write_report(fd, shares);
     shares_end(shares);
+    return result;
+}
+
+int leaks_write(int fd) {
+    struct floating held = floating_hold();
+    int result = write_leaks(fd);
+    floating_restore(held);
     return result;
 }

@@ -1,6 +1,7 @@
 #include "profile/pinned.h"
 
 #include "arena/region.h"
+#include "base/floating.h"
 #include "options/options.h"
 #include "os/maps.h"
 #include "os/os.h"
@@ -121,7 +122,7 @@ static int write_json(int fd, const struct shares *shares, uint64_t interval) {
     return sink_end(&w.out);
 }
 
-int pinned_write(int fd) {
+static int write_pinned(int fd) {
     uint64_t now = os_now_ms();
     uint64_t oldest_since_ms = now - min_size(now, option_number(OPTION_PROF_AGE_MS));
     lock_acquire(&profile.lock);
@@ -134,5 +135,12 @@ int pinned_write(int fd) {
     shares_sort(shares->share, shares->count);
     int result = write_json(fd, shares, interval);
     shares_end(shares);
+    return result;
+}
+
+int pinned_write(int fd) {
+    struct floating held = floating_hold();
+    int result = write_pinned(fd);
+    floating_restore(held);
     return result;
 }

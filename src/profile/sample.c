@@ -1,6 +1,7 @@
 #include "profile/sample.h"
 
 #include "arena/page_map.h"
+#include "base/floating.h"
 #include "options/options.h"
 #include "os/os.h"
 #include "os/report.h"
@@ -152,6 +153,7 @@ static bool resize(struct record *record, size_t size) {
 
 bool profile_add(uintptr_t address, void *shadow, size_t size, size_t chosen, const uintptr_t *frames,
                  size_t depth) {
+    struct floating held = floating_hold();
     lock_acquire(&profile.lock);
     bool off = interval_now() == 0;
     bool added = add(address, shadow, size, chosen, frames, depth);
@@ -161,6 +163,7 @@ bool profile_add(uintptr_t address, void *shadow, size_t size, size_t chosen, co
         set_interval(profile.interval);
     }
     lock_release(&profile.lock);
+    floating_restore(held);
     if (!added && !off) {
         report_fallback(FALLBACK_PROFILE_WITHOUT_MEMORY, size);
     }
@@ -168,14 +171,17 @@ bool profile_add(uintptr_t address, void *shadow, size_t size, size_t chosen, co
 }
 
 void *profile_remove(uintptr_t address) {
+    struct floating held = floating_hold();
     lock_acquire(&profile.lock);
     struct record *record = table_find(&profile.live, address);
     void *shadow = record == NULL ? NULL : drop(record);
     lock_release(&profile.lock);
+    floating_restore(held);
     return shadow;
 }
 
 bool profile_resize(uintptr_t address, size_t size) {
+    struct floating held = floating_hold();
     lock_acquire(&profile.lock);
     struct record *record = table_find(&profile.live, address);
     bool kept = record != NULL && resize(record, size);
@@ -183,6 +189,7 @@ bool profile_resize(uintptr_t address, size_t size) {
         drop(record);
     }
     lock_release(&profile.lock);
+    floating_restore(held);
     return kept;
 }
 
