@@ -258,6 +258,14 @@ void arena_unlock_within_bound(void) {
     }
 }
 
+COLD void arena_look(void) {
+    /* relaxed: a hint, and others who exceed the bound look for themselves */
+    if (atomic_load_explicit(&arena.dirty_seen, memory_order_relaxed) << SLAB_SHIFT > arena_share_bytes()) {
+        lock_acquire(&arena.lock);
+        arena_unlock_within_bound();
+    }
+}
+
 void arena_give(struct slab *head, size_t used_bytes, bool bitmap_touched) {
     struct region *r = region_of((uintptr_t)head);
     size_t first = (size_t)(head - region_slab(r, 0));

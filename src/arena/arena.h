@@ -61,6 +61,10 @@ bool arena_is_scarce(void);
  * block bitmap is, too (it must be zero). */
 void arena_give(struct slab *head, size_t used_bytes, bool bitmap_touched);
 
+/* Blocks have come back to slabs in use: purges what is over the bound now, which has fallen. No heap's lock
+ * held. */
+void arena_look(void);
+
 /* A run of whole superslabs of at least `bytes`, on a multiple of `alignment` (a power of two), as
  * SLAB_LARGE. */
 struct slab *arena_take_huge(size_t bytes, size_t alignment, bool *zero);

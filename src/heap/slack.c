@@ -224,6 +224,7 @@ void slack_look(struct heap *self) {
     } else if (self->lean_looks > 0) {
         self->lean_looks--;
     }
+    arena_look(); /* with each block that is free in a slab, fewer slabs may be */
 }
 
 /* Where more than a part of what was purged is taken again until the next relief, the next come seldom. */

@@ -47,7 +47,7 @@ static inline void slack_note_purged(int64_t bytes) {
 /* What free blocks in slabs take, and what they may before anything is purged. */
 int64_t slack_resident(void);
 int64_t slack_allowed(void);
-/* Looks for holes if more is free than may be. */
+/* Looks for holes if more is free than may be, and has the arena look at whole slabs. */
 void slack_look(struct heap *self);
 /* The same by a thread that has freed other memory, so that less may be free; one at a time, and no heap's
  * lock held. A few ms; returns whether there is more to do. */

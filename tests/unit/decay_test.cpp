@@ -379,6 +379,31 @@ TEST_F(Decay, WithoutABackgroundThreadTheGraceIsOfWhatIsInUseAndNotOfSlabs) {
     set_option("background_thread", "2");
 }
 
+// Nothing but small blocks is freed, and no slab becomes free of them.
+TEST_F(Decay, WithoutABackgroundThreadFreeSlabsGoWhenBlocksInOthersAreFreed) {
+    constexpr std::size_t kSmall = 1000;
+    constexpr std::size_t kLarge = 256 * kKiB;
+    constexpr std::size_t kStays = 64;
+    set_option("background_thread", "0");
+    set_option("decay_ms", "60000");
+    set_option("retain_grace", "0");
+    PointerArray small(128 * kMiB / kSmall);
+    PointerArray large(32 * kMiB / kLarge);
+    allocate_all(small, kSmall);
+    allocate_all(large, kLarge);
+    free_all(large);
+    ASSERT_GE(retained(), 10 * kMiB) << "12 % of what is in use";
+    for (std::size_t b = 0; b < small.size(); b++) {
+        if (b % kStays != 0) {
+            hak_free(small[b]);
+            small[b] = nullptr;
+        }
+    }
+    EXPECT_LE(retained(), 4 * kMiB);
+    free_all(small);
+    set_option("background_thread", "2");
+}
+
 INSTANTIATE_TEST_SUITE_P(Sizes, DecayOfLane, testing::Values(16, 1024, 10'000, 300'000, 5'000'000),
                          testing::PrintToStringParamName());
 
