@@ -92,7 +92,7 @@ static bool tick(bool scarce) {
         taken = purged > 0;
     }
     arena.dirty_low = arena.dirty_slabs;
-    arena.used_most = arena.used_slabs;
+    arena_begin_period();
     arena_note_size();
     return taken;
 }

@@ -75,6 +75,8 @@ void arena_note_taken(size_t dirty, size_t clean, unsigned grace_for_each);
 /* Free slabs that may be resident: the share of what the program holds, and the grace of what is used. */
 size_t arena_bound(void);
 size_t arena_bound_without_thread(void);
+/* What was in use at most counts from now on; without that thread, the grace stays as it has fallen. */
+void arena_begin_period(void);
 
 /* Whether stocks and what is dirty are together more than may be. */
 bool arena_has_too_much_stocked(void);

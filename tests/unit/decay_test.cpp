@@ -351,6 +351,41 @@ TEST_F(Decay, WithoutABackgroundThreadTheGraceFallsWithWhatIsInUse) {
     set_option("background_thread", "2");
 }
 
+// What the grace has fallen by stays so when a new period begins.
+TEST_F(Decay, WithoutABackgroundThreadTheGraceThatHasFallenDoesNotComeBack) {
+    constexpr std::size_t kBlock = 256 * kKiB;
+    constexpr std::size_t kInUse = 128 * kMiB;
+    set_option("background_thread", "0");
+    set_option("decay_ms", "60000");
+    PointerArray blocks(kInUse / kBlock);
+    allocate_all(blocks, kBlock);
+    const std::size_t half = blocks.size() / 2;
+    const auto free_some = [&](std::size_t begin, std::size_t end) {
+        for (std::size_t b = begin; b < end; b++) {
+            hak_free(blocks[b]);
+            blocks[b] = nullptr;
+        }
+    };
+    set_option("retain_grace", "64M");
+    for (int i = 0; i < 20; i++) {
+        free_some(0, half);
+        for (std::size_t b = 0; b < half; b++) {
+            blocks[b] = touched_block(kBlock);
+        }
+    }
+    free_some(0, half);
+    const std::size_t kept = retained();
+    EXPECT_GE(kept, kInUse / 8) << "there is no grace";
+    set_option("decay_ms", "20"); // the next free begins a period
+    std::this_thread::sleep_for(milliseconds(30));
+    hak_free(hak_malloc(kBlock));
+    set_option("decay_ms", "60000");
+    free_some(half, half + half / 4);
+    EXPECT_LE(retained(), kept);
+    free_all(blocks);
+    set_option("background_thread", "2");
+}
+
 // One block in each slab keeps it, but is not what it takes.
 TEST_F(Decay, WithoutABackgroundThreadTheGraceIsOfWhatIsInUseAndNotOfSlabs) {
     constexpr std::size_t kSmall = 1000;
