@@ -270,7 +270,7 @@ void arena_unlock_within_bound(void) {
     }
 }
 
-COLD void arena_look(void) {
+void arena_look(void) {
     /* relaxed: a hint, and others who exceed the bound look for themselves */
     if (atomic_load_explicit(&arena.dirty_seen, memory_order_relaxed) << SLAB_SHIFT > arena_share_bytes()) {
         lock_acquire(&arena.lock);
