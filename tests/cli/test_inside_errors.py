@@ -159,3 +159,19 @@ def test_an_answer_that_another_put_in_its_place(hakmem: Command) -> None:
         outcome = hakmem("profile", str(process.pid))
     assert outcome.status == 1
     assert "left no file" in outcome.error_line()
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "1e300"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["top", "--once", "--interval"],
+        ["stats", "--watch"],
+        ["stats", "--measure", "--wait"],
+        ["profile", "--seconds"],
+    ],
+)
+def test_a_time_that_nobody_can_wait_for(hakmem: Command, arguments: list[str], seconds: str) -> None:
+    outcome = hakmem(*arguments, seconds, str(os.getpid()))
+    assert outcome.status == 2
+    assert f"Invalid value for '{arguments[-1]}'" in outcome.stderr

@@ -158,6 +158,8 @@ def test_nothing_sampled_or_no_sites(hakmem: Command, tmp_path: Path) -> None:
         (["--interval", "64K"], "--interval goes with --start or --seconds"),
         (["--start", "--interval", "much"], "'much' is not a size"),
         (["--start", "--interval", "0"], "'0' is not a size"),
+        (["--start", "--interval", "9" * 5000], "is too large"),
+        (["--start", "--interval", "1025G"], "'1025G' is too large: the most is 1024G"),
         (["-o", "/no/such/folder/heap"], "cannot write '/no/such/folder/heap'"),
     ],
 )

@@ -9,11 +9,12 @@ import click
 
 from hakmem.errors import HakmemError
 from hakmem.inside.live_file import WHEN_IT_ANSWERS, Kind
+from hakmem.inside.parameters import Seconds
 from hakmem.inside.target import Target
 
 WAIT_OPTION = click.option(
     "--wait",
-    type=click.FloatRange(0),
+    type=Seconds(0),
     default=10.0,
     show_default=True,
     metavar="S",

@@ -13,7 +13,7 @@ from hakmem.inside.asking import WAIT_OPTION, answer_of, ask
 from hakmem.inside.freshness import change_since, shown_age
 from hakmem.inside.live_file import Kind, Publication
 from hakmem.inside.output import STANDARD_OUTPUT, write_whole
-from hakmem.inside.parameters import PID
+from hakmem.inside.parameters import PID, Seconds
 from hakmem.inside.process import Process, resident_now
 from hakmem.inside.slab_map import parse_slab_map
 from hakmem.inside.slab_map_plot import draw_slab_map
@@ -35,7 +35,7 @@ _SHORTEST_PERIOD = 0.05
 @click.option("--json", "as_json", is_flag=True, help="As the library publishes them: docs/statistics.md.")
 @click.option("--prometheus", is_flag=True, help="In Prometheus' text exposition format.")
 @click.option(
-    "--watch", type=click.FloatRange(_SHORTEST_PERIOD), metavar="S", help="Again every S seconds, to its end."
+    "--watch", type=Seconds(_SHORTEST_PERIOD), metavar="S", help="Again every S seconds, to its end."
 )
 @click.option(
     "-o",
@@ -130,7 +130,7 @@ def _freshness(target: Target, publication: Publication) -> str:
 @click.command()
 @click.option(
     "--interval",
-    type=click.FloatRange(_SHORTEST_PERIOD),
+    type=Seconds(_SHORTEST_PERIOD),
     default=1.0,
     show_default=True,
     metavar="S",

@@ -14,7 +14,7 @@ from hakmem.inside.flame import flame_svg
 from hakmem.inside.heap_profile import WEIGHTS, HeapProfile, parse_heap_profile, read_heap_profile
 from hakmem.inside.live_file import Kind
 from hakmem.inside.output import STANDARD_OUTPUT, require_writable, write_whole
-from hakmem.inside.parameters import PID, SIZE
+from hakmem.inside.parameters import PID, SIZE, Seconds
 from hakmem.inside.profile_report import (
     fragmentation_document,
     heaviest,
@@ -51,7 +51,7 @@ _PLACE = re.compile(r" (?P<path>/\S.*)\+0x(?P<offset>[0-9a-f]+)$")
 )
 @click.option("--start", "switch", flag_value="start", help="Start sampling, and leave it on.")
 @click.option("--stop", "switch", flag_value="stop", help="Stop sampling.")
-@click.option("--seconds", type=click.FloatRange(0), metavar="N", help="Sample for N seconds, then write.")
+@click.option("--seconds", type=Seconds(0), metavar="N", help="Sample for N seconds, then write.")
 @click.option(
     "--interval",
     type=SIZE,
