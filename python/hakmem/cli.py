@@ -1,6 +1,8 @@
 """The `hakmem` command."""
 
+import codecs
 import dataclasses
+import io
 import json
 import os
 import shlex
@@ -273,5 +275,13 @@ def _split(names: str | None) -> list[str] | None:
     return None if names is None else [name.strip() for name in names.split(",")]
 
 
+def _let_any_name_out() -> None:
+    """Names of files may be any bytes, and the output may know few letters: no reason to fail."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        is_utf8 = codecs.lookup(sys.stdout.encoding).name == "utf-8"
+        sys.stdout.reconfigure(errors="surrogateescape" if is_utf8 else "replace")
+
+
 def main() -> None:
+    _let_any_name_out()
     cli(prog_name="hakmem")

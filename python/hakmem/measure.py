@@ -60,8 +60,8 @@ class _Counts:
     @classmethod
     def of_process(cls, pid: int) -> "_Counts":
         # The name, in parentheses, may hold spaces; minor faults are the 10th field, major ones the 12th.
-        numbers = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        status = _fields(Path(f"/proc/{pid}/status").read_text())
+        numbers = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+        status = _fields(Path(f"/proc/{pid}/status").read_text(errors="replace"))
         return cls(
             minor_faults=int(numbers[7]),
             major_faults=int(numbers[9]),
@@ -84,7 +84,7 @@ class _Observed:
 
     def look(self, pid: int) -> None:
         try:
-            text = Path(f"/proc/{pid}/status").read_text()
+            text = Path(f"/proc/{pid}/status").read_text(errors="replace")  # names may be any bytes
         except OSError:
             return
         fields = _fields(text)
@@ -289,14 +289,15 @@ def _is_exact(observed: _Observed, ended: float) -> bool:
 
 def _is_mapped(pid: int, file: Path) -> bool | None:
     try:
-        return str(file) in Path(f"/proc/{pid}/maps").read_text()
+        return os.fsencode(file) in Path(f"/proc/{pid}/maps").read_bytes()
     except OSError:
         return None
 
 
 def _fields(status: str) -> dict[str, str]:
     """Of /proc/PID/status."""
-    return dict(line.split(":", 1) for line in status.splitlines())
+    # The name may hold other ends of lines than the kernel's.
+    return dict(line.split(":", 1) for line in status.split("\n") if ":" in line)
 
 
 def _kilobytes(text: str) -> int:

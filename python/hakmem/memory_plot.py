@@ -38,7 +38,8 @@ def draw(path: Path, title: str, curves: Mapping[str, Curve]) -> None:
     axes = figure.subplots()
     for name, curve in curves.items():
         axes.plot(curve.seconds, [rss / _MEBIBYTE for rss in curve.rss], label=name, linewidth=1.5)
-    axes.set(title=title, xlabel="seconds since the start", ylabel="resident memory (RSS), MiB")
+    axes.set_title(title.encode(errors="replace").decode(), parse_math=False)  # it is no formula
+    axes.set(xlabel="seconds since the start", ylabel="resident memory (RSS), MiB")
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)

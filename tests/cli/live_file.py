@@ -131,7 +131,7 @@ def _answer(memory: mmap.mmap, program: Program) -> bool:
     error = program.errors.get(str(kind), 0)  # type: ignore[call-overload]
     if answer is not None and not error:
         path = Path(os.fsdecode(bytes(memory[PATH]).split(b"\0")[0]))
-        with path.open("x") as file:
+        with path.open("x", errors="surrogateescape") as file:
             file.write(answer)
         path.chmod(0o600)
     struct.pack_into("<i", memory, DONE_OFFSET + 4, error)

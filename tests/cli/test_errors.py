@@ -1,6 +1,7 @@
 """What cannot be run is refused in one line, with the shell's exit status for it."""
 
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -215,3 +216,26 @@ def test_a_report_of_a_program_that_is_not_there_leaves_the_last_one(hakmem: Com
     report.write_text("the last one")
     assert hakmem("versus", "--report", report, "hak-no-such-program").status == 127
     assert report.read_text() == "the last one"
+
+
+@pytest.mark.parametrize("arguments", [["versus"], ["compare", "--allocators", "system,hakmem"]])
+def test_a_program_whose_name_is_no_text(
+    hakmem: Command, compiled: Compile, tmp_path: Path, arguments: list[str]
+) -> None:
+    program = compiled("int main(void) { return 0; }").rename(tmp_path / os.fsdecode(b"a\xff\r\nb c"))
+    # Seen through bytes, because text is what the name is not.
+    done = subprocess.run(
+        [*hakmem.arguments, *arguments, "--runs", "1", program],
+        env=hakmem.environment,
+        capture_output=True,
+        check=False,
+        timeout=100,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"/a\xff" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [["versus"], ["compare", "--allocators", "system"]])
+def test_an_output_that_takes_few_letters(hakmem: Command, arguments: list[str]) -> None:
+    outcome = hakmem(*arguments, "--runs", "1", "true", PYTHONIOENCODING="ascii")
+    assert (outcome.status, outcome.stderr) == (0, "")

@@ -209,3 +209,12 @@ def test_a_profile_that_cannot_be_written_is_refused_before_it_is_sampled(
     assert outcome.status == 1
     assert "cannot write '/proc/self/hakmem.heap'" in outcome.error_line()
     assert requests(log) == []
+
+
+def test_fragmentation_of_a_program_whose_name_is_no_text(hakmem: Command) -> None:
+    document = {"total_pinned_bytes": 0, "sites": [], "mappings": ["1-2 r-xp 0 0:0 0 /NAME"]}
+    answer = json.dumps(document).replace("NAME", "\udcff")
+    with running(Program(STATISTICS, {2: answer})) as process:
+        outcome = hakmem("profile", str(process.pid), "--kind", "fragmentation")
+    assert (outcome.status, outcome.stderr) == (0, "")
+    assert outcome.stdout.startswith("unknown: nothing was sampled")

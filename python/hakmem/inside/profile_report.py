@@ -108,7 +108,7 @@ def print_sites(to: Console, document: dict[str, Any], most: int) -> None:
 
 def _document(raw: bytes, key: str) -> dict[str, Any]:
     try:
-        document = json.loads(raw)
+        document = json.loads(raw.decode(errors="surrogateescape"))  # paths may be any bytes
     except ValueError as error:
         raise HakmemError(f"the answer of the process is not JSON ({error}): {_OTHER_VERSION}") from error
     if not isinstance(document, dict) or not isinstance(document.get(key), list):
