@@ -2,6 +2,7 @@
 
 import codecs
 import dataclasses
+import errno
 import io
 import json
 import os
@@ -23,7 +24,7 @@ from hakmem.compare_report import (
     print_survey,
     survey_document,
 )
-from hakmem.errors import HakmemError
+from hakmem.errors import EXIT_FAILURE, HakmemError
 from hakmem.inside.commands import map_command, stats, top
 from hakmem.inside.output import STANDARD_OUTPUT, require_writable, text_output
 from hakmem.inside.profile_commands import flame, profile, symbols
@@ -35,6 +36,7 @@ from hakmem.versus import compare
 
 _PROGRAM_COMMAND = {"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]}
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _REPORT_FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 
 _EXAMPLES = """
@@ -284,4 +286,13 @@ def _let_any_name_out() -> None:
 
 def main() -> None:
     _let_any_name_out()
-    cli(prog_name="hakmem")
+    try:
+        cli(prog_name="hakmem")
+    except OSError as error:
+        # A write to the output knows no name; what fails with files is said where it is tried.
+        if error.filename is not None or error.errno not in _FULL:
+            raise
+        # What is left in buffers would fail once more at the end of the process.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        print(f"hakmem: cannot write the output: {error.strerror}", file=sys.stderr)
+        sys.exit(EXIT_FAILURE)

@@ -239,3 +239,21 @@ def test_a_program_whose_name_is_no_text(
 def test_an_output_that_takes_few_letters(hakmem: Command, arguments: list[str]) -> None:
     outcome = hakmem(*arguments, "--runs", "1", "true", PYTHONIOENCODING="ascii")
     assert (outcome.status, outcome.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["options"], ["options", "--json"], ["versus", "--runs", "1", "true"]]
+)
+def test_an_output_without_room(hakmem: Command, arguments: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*hakmem.arguments, *arguments],
+            env=hakmem.environment,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=100,
+        )
+    assert done.returncode == 1
+    assert done.stderr == "hakmem: cannot write the output: No space left on device\n"
