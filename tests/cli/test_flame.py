@@ -1,6 +1,7 @@
 """`hakmem flame`: heap profiles as flame graphs."""
 
 import math
+import os
 import re
 import subprocess
 import xml.etree.ElementTree as ET
@@ -305,3 +306,32 @@ def test_the_picture_never_takes_the_place_of_the_profile(
     assert outcome.status == 1
     assert "--output another name" in outcome.error_line()
     assert path.read_text() == before
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("heap_v2/" + "9" * 5000, "  1: 10 [1: 10] @ 0x1"),
+        ("heap_v2/524288", f"  {'9' * 400}: {'9' * 400} [1: 10] @ 0x1"),
+        ("heap_v2/" + "9" * 400, "  1: 10 [1: 10] @ 0x1"),
+    ],
+)
+def test_numbers_that_nobody_counted(
+    hakmem: Command, profile: Callable[..., Path], lines: tuple[str, ...]
+) -> None:
+    path = profile(*lines)
+    outcome = hakmem("flame", path)
+    assert outcome.status == 1
+    assert outcome.error_line().startswith(f"hakmem: '{path}' is ")
+
+
+def test_a_mapping_that_is_a_pipe_is_not_waited_for(
+    hakmem: Command, profile: Callable[..., Path], tmp_path: Path
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    path = profile(
+        "heap_v2/0", "  1: 10 [1: 10] @ 0x1001", mappings=f"1000-2000 r-xp 00000000 00:00 0 {pipe}\n"
+    )
+    done = subprocess.run([*hakmem.arguments, "flame", path], env=hakmem.environment, check=False, timeout=60)
+    assert done.returncode == 0

@@ -218,3 +218,9 @@ def test_fragmentation_of_a_program_whose_name_is_no_text(hakmem: Command) -> No
         outcome = hakmem("profile", str(process.pid), "--kind", "fragmentation")
     assert (outcome.status, outcome.stderr) == (0, "")
     assert outcome.stdout.startswith("unknown: nothing was sampled")
+
+
+def test_symbols_of_a_damaged_report_are_left_out(hakmem: Command) -> None:
+    report = "a /no/\0/name+0x4\n"
+    outcome = hakmem("symbols", stdin=report)
+    assert (outcome.status, outcome.stdout, outcome.stderr) == (0, report, "")

@@ -13,11 +13,17 @@ from pathlib import Path
 from hakmem.errors import HakmemError
 
 _PROTOBUF_MAGIC = b"\x1f\x8b"
-_COUNTS = r"(\d+): *(\d+) *\[ *(\d+): *(\d+) *\]"
-_HEADER = re.compile(rf"heap_v2/(?P<v2>\d+)|heap profile: *{_COUNTS} *@ *(?P<kind>[\w]+)(?:/(?P<rate>\d+))?")
+# No counter of 64 bits has more digits; longer ones are damage, and too much for a float.
+_COUNT = "[0-9]{1,20}"
+_ADDRESS = "0x[0-9a-fA-F]{1,16}"
+_COUNTS = rf"({_COUNT}): *({_COUNT}) *\[ *({_COUNT}): *({_COUNT}) *\]"
+_HEADER = re.compile(
+    rf"heap_v2/(?P<v2>{_COUNT})(?![0-9])"
+    rf"|heap profile: *{_COUNTS} *@ *(?P<kind>[\w]+)(?:/(?P<rate>{_COUNT})(?![0-9]))?"
+)
 # One line a record, or the stack first and then a line for all threads and one for each.
-_RECORD = re.compile(rf" *{_COUNTS} *@((?: +0x[0-9a-fA-F]+)*) *")
-_STACK = re.compile(r"@((?: +0x[0-9a-fA-F]+)*) *")
+_RECORD = re.compile(rf" *{_COUNTS} *@((?: +{_ADDRESS})*) *")
+_STACK = re.compile(rf"@((?: +{_ADDRESS})*) *")
 _THREAD = re.compile(rf" *t(\*|\d+): *{_COUNTS}.*")
 _MAPPINGS_TITLE = "MAPPED_LIBRARIES:"
 

@@ -160,8 +160,11 @@ class _Module:
 
     def _from_file(self, read: Callable[[ELFFile], _Read], otherwise: _Read) -> _Read:
         if self._path is not None:
-            with suppress(OSError, ELFError), self._path.open("rb") as file:
-                return read(ELFFile(file))
+            # A pipe would be waited for, and a damaged report may name anything.
+            with suppress(OSError, ELFError):
+                if self._path.is_file():
+                    with self._path.open("rb") as file:
+                        return read(ELFFile(file))
         return otherwise
 
 
