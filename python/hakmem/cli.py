@@ -284,7 +284,17 @@ def _let_any_name_out() -> None:
         sys.stdout.reconfigure(errors="surrogateescape" if is_utf8 else "replace")
 
 
+def _have_standard_streams() -> None:
+    """Whoever starts a command without them wants nothing from it; programs that it runs have them no more
+    than it."""
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
+
+
 def main() -> None:
+    _have_standard_streams()
     _let_any_name_out()
     try:
         cli(prog_name="hakmem")

@@ -1,7 +1,9 @@
 """`hakmem profile` and `hakmem symbols`: who holds memory, as sampled."""
 
 import json
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -80,6 +82,23 @@ def test_seconds_start_and_stop_sampling_around_it(hakmem: Command, binary: Bina
         arguments = ("--seconds", "0.1", "--interval", "64K", "-o", tmp_path / "heap")
         assert hakmem("profile", str(process.pid), *arguments).status == 0
     assert requests(log) == ["5 65536", "6 0", "1 0"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_ends_the_command_ends_the_sampling(
+    hakmem: Command, binary: Binary, tmp_path: Path, number: signal.Signals
+) -> None:
+    log = tmp_path / "log"
+    log.touch()
+    with running(Program(STATISTICS, {1: heap(binary)}, log=str(log))) as process:
+        command = [*hakmem.arguments, "profile", str(process.pid), "--seconds", "250"]
+        with subprocess.Popen([*command, "-o", str(tmp_path / "heap")], env=hakmem.environment) as profile:
+            while requests(log) != ["5 0"]:
+                assert profile.poll() is None
+                time.sleep(0.02)
+            profile.send_signal(number)
+            assert profile.wait(100) == 128 + number
+    assert requests(log) == ["5 0", "6 0"]
 
 
 def test_seconds_leave_a_process_sampling_that_did_from_its_start(

@@ -285,3 +285,17 @@ def test_two_forms_at_once(hakmem: Command) -> None:
     outcome = hakmem("stats", "1", "--json", "--prometheus")
     assert outcome.status == 1
     assert "choose one" in outcome.error_line()
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_without_a_standard_stream(hakmem: Command, pid: int, tmp_path: Path, closed: str) -> None:
+    file = tmp_path / "statistics"
+    for arguments in (["stats", str(pid)], ["stats", str(pid), "-o", str(file)], ["options"]):
+        done = subprocess.run(
+            ["sh", "-c", f'exec "$@" {closed}', "sh", *hakmem.arguments, *arguments],
+            env=hakmem.environment,
+            capture_output=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, b""), arguments
+    assert "memory" in file.read_text()

@@ -1,8 +1,13 @@
 """The commands that say who allocated what: profile and flame."""
 
 import re
+import signal
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import TextIO
 
 import click
@@ -90,7 +95,8 @@ def profile(
         if output or kind == "heap":
             require_writable(place)
         if seconds is not None:
-            _sample_for(target, seconds, interval or 0, wait)
+            with _ended_in_order():
+                _sample_for(target, seconds, interval or 0, wait)
         if kind == "heap":
             _heap(target, place, top or 0, wait)
         else:
@@ -107,12 +113,33 @@ def _switch(target: Target, switch: str, interval: int, wait: float) -> None:
     click.echo(f"{target} samples{every}; 'hakmem profile {target.pid}' writes what it has, --stop ends it")
 
 
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """What would end this command, as `timeout` and a closed terminal do, ends it by an exception."""
+
+    def end(number: int, _: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    numbers = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is signal.SIG_DFL]
+    for number in numbers:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def _sample_for(target: Target, seconds: float, interval: int, wait: float) -> None:
     """Leaves a process sampling that did so from its start."""
-    always = statistics_of(target.read()).section("options").get("prof") == "1"
-    ask(target, Kind.START, wait, interval)
-    deadline = time.monotonic() + seconds
+    as_before = statistics_of(target.read()).section("options").get("prof") == "1"
     try:
+        try:
+            ask(target, Kind.START, wait, interval)
+        except HakmemError:
+            as_before = True
+            raise
+        deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             if not target.alive():
                 raise HakmemError(
@@ -120,7 +147,7 @@ def _sample_for(target: Target, seconds: float, interval: int, wait: float) -> N
                 )
             time.sleep(min(left, 0.2))
     finally:
-        if not always and target.alive():
+        if not as_before and target.alive():
             try:
                 ask(target, Kind.STOP, wait)
             except HakmemError as error:
