@@ -134,8 +134,10 @@ OFTEN static bool wanted_at_exit(void) {
 
 OFTEN void stats_at_start(void) {
     uint64_t signal = option_number(OPTION_STATS_SIGNAL);
-    if (wanted_at_exit() || signal != 0 || option_text(OPTION_STATS_FILE)[0] != '\0') {
-        os_keep_error_output(); /* where a file is named, too: it may be one that cannot be written */
+    if (option_text(OPTION_STATS_FILE)[0] != '\0') {
+        os_note_error_output(); /* it may be a file that cannot be written */
+    } else if (wanted_at_exit() || signal != 0) {
+        os_keep_error_output();
     }
     live_start((int)signal);
 }

@@ -123,9 +123,10 @@ OFTEN void files_at_start(void) {
     if (number != 0 && !os_on_signal((int)number, at_signal)) {
         report_line("HAKMEM_PROF_SIGNAL: the system refuses a handler for this signal; ignored");
     }
-    if (option_bool(OPTION_PROF) || option_bool(OPTION_PROF_PEAK) || option_bool(OPTION_PROF_LEAKS) ||
-        number != 0) {
-        os_keep_error_output(); /* for a line about a file that cannot be written, too */
+    if (option_bool(OPTION_PROF_LEAKS)) {
+        os_keep_error_output();
+    } else if (option_bool(OPTION_PROF) || option_bool(OPTION_PROF_PEAK) || number != 0) {
+        os_note_error_output(); /* the file may be one that cannot be written */
     }
 }
 

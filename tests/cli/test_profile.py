@@ -86,10 +86,12 @@ def test_seconds_start_and_stop_sampling_around_it(hakmem: Command, binary: Bina
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_that_ends_the_command_ends_the_sampling(
-    hakmem: Command, binary: Binary, tmp_path: Path, number: signal.Signals
+    hakmem: Command, binary: Binary, tmp_path: Path, number: signal.Signals, request: pytest.FixtureRequest
 ) -> None:
     log = tmp_path / "log"
     log.touch()
+    inherited = signal.signal(number, signal.SIG_DFL)  # nohup's children ignore SIGHUP
+    request.addfinalizer(lambda: signal.signal(number, inherited))
     with running(Program(STATISTICS, {1: heap(binary)}, log=str(log))) as process:
         command = [*hakmem.arguments, "profile", str(process.pid), "--seconds", "250"]
         with subprocess.Popen([*command, "-o", str(tmp_path / "heap")], env=hakmem.environment) as profile:

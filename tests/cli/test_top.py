@@ -135,7 +135,8 @@ def test_what_a_command_writes_stays_above_the_view(hakmem: Command) -> None:
 def test_the_largest_process_of_a_command_is_shown(hakmem: Command, tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text(json.dumps(Program(STATISTICS, lifetime_seconds=ENDS_SOON_S, tidy=True).__dict__))
-    command = ["sh", "-c", f'"{sys.executable}" "{live_file.__file__}" <"{config}"; exit 3']
+    # Not on HAKMEM itself, whose own file its would replace: the command might have opened that one.
+    command = ["sh", "-c", f'LD_PRELOAD= "{sys.executable}" "{live_file.__file__}" <"{config}"; exit 3']
     outcome = hakmem("top", "--interval", "0.2", "--", *command)
     assert outcome.status == 3
     assert outcome.stdout.count("fake (") > 2

@@ -66,6 +66,16 @@ def test_statistics_appear_from_a_program_that_closes_what_is_not_its_own(runner
     assert b"hakmem" in counted.stderr.lower(), counted
 
 
+def test_a_report_to_a_file_opens_nothing_that_the_program_would_see(runner: Runner, tmp_path: Path) -> None:
+    listing = [sys.executable, "-c", "import os; print(os.listdir('/proc/self/fd'))"]
+    plain = runner.run_plain(listing)
+    files = {
+        **{"HAKMEM_STATS": "1", "HAKMEM_STATS_FILE": str(tmp_path / "statistics"), "HAKMEM_STATS_SIGNAL": "12"},
+        **{"HAKMEM_PROF": "1", "HAKMEM_PROF_FILE": str(tmp_path / "profile"), "HAKMEM_PROF_SIGNAL": "10"},
+    }
+    assert runner.run(listing, env=files, proven=False).stdout == plain.stdout
+
+
 def test_a_file_of_the_programs_own_in_the_place_of_stderr_stays_as_it_is(
     runner: Runner, tmp_path: Path
 ) -> None:
