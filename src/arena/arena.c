@@ -22,12 +22,12 @@ struct arena arena;
 
 void arena_init(void) {
     lock_count_apart(&arena.lock);
-    (void)page_map_init(); /* tried again when there is a region to be made */
+    page_map_init();
 }
 
 void arena_reserve_first(void) {
     lock_acquire(&arena.lock);
-    (void)(arena.oldest != NULL || arena_add_region(1, false) != NULL); /* likewise */
+    (void)(arena.oldest != NULL || arena_add_region(1, false) != NULL); /* tried again when it is needed */
     lock_release(&arena.lock);
 }
 

@@ -5,13 +5,9 @@
 
 _Atomic uint32_t *page_map_words;
 uintptr_t page_map_limit;
-_Atomic uint32_t *region_bases;
-uintptr_t region_bases_limit;
 
 #define PAGE_MAP_WORDS ((uintptr_t)1 << (ADDRESS_BITS - SLAB_SHIFT))
 #define PAGE_MAP_BYTES (PAGE_MAP_WORDS * sizeof(uint32_t))
-#define REGION_BASES ((uintptr_t)1 << (ADDRESS_BITS - REGION_GRANULE_SHIFT))
-#define REGION_BASES_BYTES (REGION_BASES * sizeof(uint32_t))
 
 /* The map takes no more than this part of the address space that the process may have. */
 #define LIMIT_PART 8
@@ -27,43 +23,39 @@ bool page_map_may_be_flat(size_t limit_bytes) {
     return limit_bytes / LIMIT_PART >= PAGE_MAP_BYTES;
 }
 
-bool page_map_init(void) {
-    if (region_bases_limit != 0) {
-        return true;
+void page_map_init(void) {
+    static bool done;
+    if (done) {
+        return;
+    }
+    done = true;
+    if (!page_map_may_be_flat(os_address_space_limit())) {
+        report_fallback(FALLBACK_PAGE_MAP_BY_REGION, PAGE_MAP_BYTES);
+        return;
     }
     /* Read-only until covered: strict overcommit then sees 8 GiB that cost nothing. */
-    unsigned char *both = page_map_may_be_flat(os_address_space_limit())
-                              ? os_reserve_zeros(PAGE_MAP_BYTES + REGION_BASES_BYTES)
-                              : NULL;
-    bool flat = both != NULL;
-    if (flat) {
-        page_map_words = (_Atomic uint32_t *)(void *)both;
-        page_map_limit = PAGE_MAP_WORDS;
-        both += PAGE_MAP_BYTES;
-    } else {
+    unsigned char *both = os_reserve_zeros(PAGE_MAP_BYTES + REGION_BASES_BYTES);
+    size_t map_bytes = PAGE_MAP_BYTES;
+    if (both == NULL) {
         report_fallback(FALLBACK_PAGE_MAP_BY_REGION, PAGE_MAP_BYTES);
         both = os_reserve_zeros(REGION_BASES_BYTES);
-        if (both == NULL) {
-            return false;
-        }
+        map_bytes = 0;
     }
-    region_bases = (_Atomic uint32_t *)(void *)both;
-    region_bases_limit = REGION_BASES;
-    atomic_store_explicit(&reserved_bytes, REGION_BASES_BYTES + (flat ? PAGE_MAP_BYTES : 0),
-                          memory_order_relaxed);
-    return true;
-}
-
-static bool cover(_Atomic uint32_t *first, _Atomic uint32_t *end) {
-    uintptr_t from = round_down((uintptr_t)first, OS_PAGE_BYTES);
-    return os_commit((void *)from, round_up((uintptr_t)end, OS_PAGE_BYTES) - from);
+    if (both != NULL) {
+        page_map_words = (_Atomic uint32_t *)(void *)both;
+        page_map_limit = map_bytes / sizeof *page_map_words;
+        region_index_use_table(both + map_bytes);
+        atomic_store_explicit(&reserved_bytes, map_bytes + REGION_BASES_BYTES, memory_order_relaxed);
+    }
 }
 
 bool page_map_cover(uintptr_t start, size_t bytes) {
-    uintptr_t end = start + bytes;
-    return (page_map_limit == 0 ||
-            cover(&page_map_words[start >> SLAB_SHIFT], &page_map_words[end >> SLAB_SHIFT])) &&
-           cover(&region_bases[start >> REGION_GRANULE_SHIFT], &region_bases[end >> REGION_GRANULE_SHIFT]);
+    if (page_map_limit == 0) {
+        return true;
+    }
+    uintptr_t from = round_down((uintptr_t)&page_map_words[start >> SLAB_SHIFT], OS_PAGE_BYTES);
+    uintptr_t to = round_up((uintptr_t)&page_map_words[(start + bytes) >> SLAB_SHIFT], OS_PAGE_BYTES);
+    return os_commit((void *)from, to - from);
 }
 
 /* The pages of the map that a region's words stand on. */

@@ -32,10 +32,10 @@ static inline uint32_t page_word_owner(uint32_t word) {
     return word >> PAGE_WORD_OWNER_SHIFT;
 }
 
-/* Reserves the map, and the table of regions with it. False if not even that is to be had; may then be
- * called again. */
-bool page_map_init(void);
-/* Makes what stands in both for a region writable. False if the OS refuses. */
+/* Reserves the map, and the table of regions with it, if there is address space enough. Called before the
+ * first region is made; further calls do nothing. */
+void page_map_init(void);
+/* Makes what stands in the map for a region writable. False if the OS refuses. */
 bool page_map_cover(uintptr_t start, size_t bytes);
 /* Whether it was not given up. */
 bool page_map_is_flat(void);

@@ -6,8 +6,9 @@
 
 /* Superslabs are made usable in steps of at least so many, to keep system calls few. */
 #define COMMIT_STEP_MIN 8
-/* A region takes no more than this part of limited address space. */
-#define LIMIT_PART 64
+/* A region takes no more than this part of limited address space, or so much. */
+#define LIMIT_PART 16
+#define SCARCE_LEAST_BYTES ((size_t)8 << 20)
 
 static _Atomic size_t reserved_bytes; /* relaxed: a statistic */
 
@@ -60,11 +61,11 @@ static struct plan plan_region(size_t bytes) {
 
 static void *reserve(size_t *bytes, size_t least) {
     for (;;) {
-        void *base = os_reserve(*bytes, REGION_GRANULE_BYTES);
+        void *base = region_index_reserve(*bytes);
         if (base != NULL || *bytes <= least) {
             return base;
         }
-        *bytes = max_size(round_up(*bytes / 2, REGION_GRANULE_BYTES), least);
+        *bytes = max_size(round_up(*bytes / 2, region_index_unit()), least);
         report_fallback(FALLBACK_SMALL_REGION, *bytes);
     }
 }
@@ -74,23 +75,20 @@ static bool fits(size_t bytes, size_t superslabs) {
     return (bytes - metadata) >> SUPERSLAB_SHIFT >= superslabs;
 }
 
-static void name_granules(const struct region *r, uintptr_t name) {
-    for (size_t g = 0; g < r->bytes >> REGION_GRANULE_SHIFT; g++) {
-        /* release pairs with the acquire in region_of */
-        atomic_store_explicit(&region_bases[(r->base >> REGION_GRANULE_SHIFT) + g], (uint32_t)name,
-                              memory_order_release);
+/* The program needs some address space for its threads' stacks and its files. `least` has room for one run of
+ * whole superslabs; for more of them, there shall be nothing left. */
+static COLD size_t bytes_where_scarce(size_t least, size_t superslabs) {
+    size_t part = max_size(os_address_space_limit() / LIMIT_PART, SCARCE_LEAST_BYTES);
+    size_t bytes = min_size(round_up(part, region_index_unit()), REGION_NEXT_BYTES);
+    if (bytes > least && region_index_unit() == SUPERSLAB_BYTES) {
+        bytes -= (bytes - least) % (superslabs << SUPERSLAB_SHIFT);
     }
+    return bytes;
 }
 
-/* The program needs some address space for its threads' stacks and its files. */
-static COLD size_t bytes_where_scarce(void) {
-    size_t part = round_down(os_address_space_limit() / LIMIT_PART, REGION_GRANULE_BYTES);
-    return min_size(max_size(part, REGION_GRANULE_BYTES), REGION_NEXT_BYTES);
-}
-
-static size_t usual_bytes(void) {
+static size_t usual_bytes(size_t least, size_t superslabs) {
     if (page_map_limit == 0) {
-        return bytes_where_scarce();
+        return bytes_where_scarce(least, superslabs);
     }
     return region_reserved_bytes() == 0 ? REGION_FIRST_BYTES : REGION_NEXT_BYTES;
 }
@@ -122,14 +120,12 @@ static void open_to(struct region *r, uint32_t count) {
 }
 
 struct region *region_make(size_t superslabs, bool only_huge) {
-    size_t least = round_up(superslabs << SUPERSLAB_SHIFT, REGION_GRANULE_BYTES);
+    size_t unit = region_index_unit();
+    size_t least = round_up(superslabs << SUPERSLAB_SHIFT, unit);
     while (!fits(least, superslabs)) {
-        least += REGION_GRANULE_BYTES;
+        least += unit;
     }
-    if (!page_map_init()) {
-        return NULL;
-    }
-    size_t bytes = only_huge ? least : max_size(least, usual_bytes());
+    size_t bytes = only_huge ? least : max_size(least, usual_bytes(least, superslabs));
     void *base = reserve(&bytes, least);
     if (base == NULL) {
         return NULL;
@@ -144,7 +140,8 @@ struct region *region_make(size_t superslabs, bool only_huge) {
         with_it = 0;
     }
     if ((uintptr_t)base + bytes > (uintptr_t)1 << ADDRESS_BITS ||
-        (with_it == 0 && !os_commit(base, metadata)) || !page_map_cover((uintptr_t)base, bytes)) {
+        (with_it == 0 && !os_commit(base, metadata)) || !page_map_cover((uintptr_t)base, bytes) ||
+        !region_index_cover((uintptr_t)base, bytes)) {
         os_release(base, bytes);
         return NULL;
     }
@@ -177,7 +174,7 @@ struct region *region_make(size_t superslabs, bool only_huge) {
         region_note(r, r->committed - 1);
     }
     open_to(r, r->committed + (uint32_t)(with_it >> SUPERSLAB_SHIFT));
-    name_granules(r, r->base >> REGION_GRANULE_SHIFT);
+    region_index_set(r->base, bytes, true);
     atomic_fetch_add_explicit(&reserved_bytes, bytes, memory_order_relaxed);
     return r;
 }
@@ -185,7 +182,7 @@ struct region *region_make(size_t superslabs, bool only_huge) {
 void region_end(struct region *r) {
     void *base = r;
     size_t bytes = r->bytes;
-    name_granules(r, 0);
+    region_index_set(r->base, bytes, false);
     atomic_fetch_sub_explicit(&reserved_bytes, bytes, memory_order_relaxed);
     os_release(base, bytes);
 }

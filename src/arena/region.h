@@ -1,13 +1,13 @@
 /* Regions: where address space comes from, and the way from an address to its metadata.
  *
- * Promises that a region, once made, is never unmapped while a slab header in it may still be read,
- * and that look-ups take no lock. Making and ending regions is the arena's, under its lock.
- * Relies on os.
+ * Promises that a region, once made, is never unmapped while a slab header in it may still be read. Making
+ * and ending regions is the arena's, under its lock. Relies on the index of regions, the page map and os.
  */
 #ifndef HAKMEM_ARENA_REGION_H
 #define HAKMEM_ARENA_REGION_H
 
 #include "arena/layout.h"
+#include "arena/region_index.h"
 #include "arena/slab_header.h"
 #include "base/bits.h"
 
@@ -46,22 +46,6 @@ struct region {
 /* The headers of a region's slabs stand at the same place in each region; what is small stands before
  * them, on as few pages as it needs. */
 #define REGION_HEADERS_OFFSET ((size_t)32 << 10)
-
-/* For each granule of the address space the region that holds it, as its address >> REGION_GRANULE_SHIFT;
- * 0 for none. Reserved with the page map; the limit is 0 until then. */
-extern INTERNAL _Atomic uint32_t *region_bases;
-extern INTERNAL uintptr_t region_bases_limit;
-
-/* The region that holds `address`, or NULL. Any address may be asked. */
-static inline struct region *region_of(uintptr_t address) {
-    uintptr_t granule = address >> REGION_GRANULE_SHIFT;
-    if (UNLIKELY(granule >= region_bases_limit)) {
-        return NULL;
-    }
-    /* acquire pairs with the release in region_make: whoever finds a region finds it whole */
-    uintptr_t base = atomic_load_explicit(&region_bases[granule], memory_order_acquire);
-    return (struct region *)(base << REGION_GRANULE_SHIFT);
-}
 
 static inline struct slab *region_slab_at(uintptr_t base, size_t index) {
     return (struct slab *)(base + REGION_HEADERS_OFFSET) + index;
@@ -104,11 +88,6 @@ static inline void *region_bitmap(const struct region *region, size_t index, siz
 
 static inline uintptr_t region_superslab_address(const struct region *region, size_t superslab) {
     return region->base + (superslab << SUPERSLAB_SHIFT);
-}
-
-static inline _Atomic uint32_t *region_page_word(uintptr_t address) {
-    struct region *region = region_of(address);
-    return region == NULL ? NULL : &region->page_words[region_slab_index(region, address)];
 }
 
 /* A new region with room for a run of `superslabs` whole superslabs, at least; `only_huge` keeps slabs

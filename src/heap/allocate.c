@@ -148,7 +148,7 @@ static inline enum whose whose(const void *p, uint32_t word) {
     if (LIKELY(word != 0)) {
         return page_word_owner(word) < PAGE_OWNER_HUGE ? OURS_CLASS : OURS_LARGE;
     }
-    return region_of((uintptr_t)p) != NULL ? OURS_STRAY : NOT_OURS;
+    return region_of_any((uintptr_t)p) != NULL ? OURS_STRAY : NOT_OURS;
 }
 
 static void release_block(void *p, uint32_t word) {

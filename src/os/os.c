@@ -176,6 +176,18 @@ void *os_reserve(size_t bytes, size_t alignment) {
     return p;
 }
 
+COLD enum os_placed os_reserve_at(void *place, size_t bytes) {
+    if (fault_due(OS_FAULT_RESERVE)) {
+        return OS_NO_ROOM;
+    }
+    errno = 0;
+    if (reserve_at(place, bytes) == NULL) {
+        return errno == ENOMEM ? OS_NO_ROOM : OS_OCCUPIED;
+    }
+    set_dumped(place, bytes, false);
+    return OS_PLACED;
+}
+
 void *os_reserve_zeros(size_t bytes) {
     void *zeros = fault_due(OS_FAULT_RESERVE) ? NULL : map(NULL, bytes, PROT_READ, 0);
     if (zeros != NULL) {

@@ -24,6 +24,9 @@ size_t os_address_space_limit(void);
 /* Address space without memory behind it, aligned; NULL if none is to be had. Counts against
  * RLIMIT_AS, not against the commit limit. Not a part of core files, before os_commit. */
 void *os_reserve(size_t bytes, size_t alignment);
+/* The same at this place (on a page), if nothing is there. */
+enum os_placed { OS_PLACED, OS_OCCUPIED, OS_NO_ROOM };
+enum os_placed os_reserve_at(void *place, size_t bytes);
 /* Address space that reads as zeros without costing memory; likewise. */
 void *os_reserve_zeros(size_t bytes);
 /* Ends a reservation. */

@@ -70,7 +70,7 @@ def test_a_report_to_a_file_opens_nothing_that_the_program_would_see(runner: Run
     listing = [sys.executable, "-c", "import os; print(os.listdir('/proc/self/fd'))"]
     plain = runner.run_plain(listing)
     files = {
-        **{"HAKMEM_STATS": "1", "HAKMEM_STATS_FILE": str(tmp_path / "statistics"), "HAKMEM_STATS_SIGNAL": "12"},
+        **{"HAKMEM_STATS": "1", "HAKMEM_STATS_FILE": str(tmp_path / "stats"), "HAKMEM_STATS_SIGNAL": "12"},
         **{"HAKMEM_PROF": "1", "HAKMEM_PROF_FILE": str(tmp_path / "profile"), "HAKMEM_PROF_SIGNAL": "10"},
     }
     assert runner.run(listing, env=files, proven=False).stdout == plain.stdout

@@ -71,6 +71,24 @@ def test_a_limit_of_address_space_leaves_most_of_it(runner: Runner, builder: Bui
     assert int(finished.text) >= limit_gib * 1024 * 3 // 4, finished
 
 
+@pytest.mark.parametrize("limit_mib", [24, 64, 200])
+def test_a_narrow_limit_of_address_space_leaves_most_of_it(
+    runner: Runner, builder: Builder, limit_mib: int
+) -> None:
+    program = builder.program("c/scarce_address_space.c")
+    finished = runner.run(["bash", "-c", f"ulimit -v {limit_mib << 10} && exec {program}"])
+    own_kib = 8 << 10  # of the program, the libraries and what it has of libc
+    assert int(finished.text) >= ((limit_mib << 10) - own_kib) * 2 // 3, finished
+
+
+@pytest.mark.parametrize("limit", [str(1 << 20), "unlimited"])
+def test_huge_blocks_that_come_and_go_find_a_place_each_time(
+    runner: Runner, builder: Builder, limit: str
+) -> None:
+    program = builder.program("c/huge_blocks_come_and_go.c")
+    runner.run(["bash", "-c", f"ulimit -v {limit} && exec {program}"])
+
+
 def test_used_up_address_space_gives_null_and_enomem(runner: Runner, builder: Builder) -> None:
     program = builder.program("c/address_space_limit.c")
     finished = runner.run(["bash", "-c", f"ulimit -v {ADDRESS_SPACE_LIMIT_KB} && exec {program}"])

@@ -1,0 +1,121 @@
+#include "arena/region_index.h"
+
+#include "arena/region.h"
+#include "os/os.h"
+
+_Atomic uint32_t *region_bases;
+uintptr_t region_bases_first;
+_Atomic uintptr_t region_bases_limit;
+
+_Static_assert(REGION_GRANULE_BYTES / SUPERSLAB_BYTES <= REGION_COUNT_MASK, "a count fits");
+_Static_assert(ADDRESS_BITS - REGION_GRANULE_SHIFT + REGION_COUNT_BITS <= 32, "the first granule beside it");
+
+/* The table of few. Regions lie below the first as a rule, because the kernel fills the address space
+ * downwards, and there is no more than 64 GiB for them. */
+#define FEW ((uintptr_t)1 << 14)
+#define FEW_ABOVE (FEW / 8)
+/* Places tried for a region, of which other memory of the program's may have some. */
+#define TRIES_MOST 64
+/* What has to lie low needs room: 4 GiB. */
+#define LOWEST_GRANULE ((uintptr_t)128)
+static SELDOM _Atomic uint32_t few[FEW];
+
+static inline uintptr_t limit(void) {
+    return atomic_load_explicit(&region_bases_limit, memory_order_relaxed); /* its writer's, under the lock */
+}
+
+static ALWAYS_INLINE void use(_Atomic uint32_t *table, uintptr_t first, uintptr_t granules) {
+    region_bases = (_Atomic uint32_t *)((uintptr_t)table - first * sizeof *table);
+    region_bases_first = first;
+    /* release pairs with the acquire in region_of_any */
+    atomic_store_explicit(&region_bases_limit, granules, memory_order_release);
+}
+
+OFTEN void region_index_use_table(void *table) {
+    use(table, 0, REGION_BASES);
+}
+
+OFTEN size_t region_index_unit(void) {
+    return limit() == REGION_BASES ? REGION_GRANULE_BYTES : SUPERSLAB_BYTES;
+}
+
+static inline uintptr_t granule_of(uintptr_t start) {
+    return start >> REGION_GRANULE_SHIFT;
+}
+
+/* Behind the last granule that is in use, if only in part. */
+static ALWAYS_INLINE uintptr_t granules_end(uintptr_t start, size_t bytes) {
+    return granule_of(start + bytes + REGION_GRANULE_BYTES - 1);
+}
+
+static COLD bool few_cover(uintptr_t start, size_t bytes) {
+    if (limit() == 0) {
+        uintptr_t end = granules_end(start, bytes) + FEW_ABOVE;
+        use(few, end > FEW ? end - FEW : 0, FEW);
+    }
+    return granule_of(start) >= region_bases_first && granules_end(start, bytes) <= region_bases_first + FEW;
+}
+
+/* The highest places that may be free are tried first, so that regions that come and go stay where the first
+ * was. NULL if none of them is, or `*no_room` for any more. */
+static COLD void *few_reserve(size_t bytes, bool *no_room) {
+    uintptr_t wanted = granules_end(0, bytes), free = 0;
+    uintptr_t g = region_bases_first + FEW, lowest = max_size(region_bases_first, LOWEST_GRANULE);
+    for (unsigned tries = 0; tries < TRIES_MOST && !*no_room && g > lowest;) {
+        g--;
+        /* relaxed: only changed under the lock */
+        free = atomic_load_explicit(&region_bases[g], memory_order_relaxed) == 0 ? free + 1 : 0;
+        if (free >= wanted && g < region_bases_first + FEW - FEW_ABOVE) {
+            void *place = (void *)(g << REGION_GRANULE_SHIFT);
+            enum os_placed placed = os_reserve_at(place, bytes);
+            if (placed == OS_PLACED) {
+                return place;
+            }
+            *no_room = placed == OS_NO_ROOM;
+            tries++;
+        }
+    }
+    return NULL;
+}
+
+OFTEN void *region_index_reserve(size_t bytes) {
+    bool no_room = false;
+    void *place = limit() == FEW ? few_reserve(bytes, &no_room) : NULL;
+    return place != NULL || no_room ? place : os_reserve(bytes, REGION_GRANULE_BYTES);
+}
+
+OFTEN bool region_index_cover(uintptr_t start, size_t bytes) {
+    if (limit() != REGION_BASES) {
+        return few_cover(start, bytes);
+    }
+    uintptr_t from = round_down((uintptr_t)&region_bases[granule_of(start)], OS_PAGE_BYTES);
+    uintptr_t to = round_up((uintptr_t)&region_bases[granules_end(start, bytes)], OS_PAGE_BYTES);
+    return os_commit((void *)from, to - from);
+}
+
+OFTEN void region_index_set(uintptr_t start, size_t bytes, bool there) {
+    uintptr_t first = granule_of(start), end = granules_end(start, bytes);
+    for (uintptr_t g = first; g < end; g++) {
+        size_t here = min_size(bytes - ((size_t)(g - first) << REGION_GRANULE_SHIFT), REGION_GRANULE_BYTES);
+        uintptr_t word = first << REGION_COUNT_BITS | here >> SUPERSLAB_SHIFT;
+        /* release pairs with the acquire in region_of and region_of_any */
+        atomic_store_explicit(&region_bases[g], there ? (uint32_t)word : 0, memory_order_release);
+    }
+}
+
+struct region *region_of_any(uintptr_t address) {
+    uintptr_t granule = address >> REGION_GRANULE_SHIFT;
+    /* acquire pairs with the release in region_index.c: whoever finds a limit finds the table */
+    uintptr_t limit = atomic_load_explicit(&region_bases_limit, memory_order_acquire);
+    if (UNLIKELY(granule - region_bases_first >= limit)) {
+        return NULL;
+    }
+    uint32_t word = atomic_load_explicit(&region_bases[granule], memory_order_acquire); /* as in region_of */
+    uint32_t superslab = (uint32_t)(address % REGION_GRANULE_BYTES >> SUPERSLAB_SHIFT);
+    return superslab < (word & REGION_COUNT_MASK) ? region_of_word(word) : NULL;
+}
+
+_Atomic uint32_t *region_page_word(uintptr_t address) {
+    struct region *region = region_of_any(address);
+    return region == NULL ? NULL : &region->page_words[region_slab_index(region, address)];
+}
