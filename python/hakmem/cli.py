@@ -24,9 +24,10 @@ from hakmem.compare_report import (
     print_survey,
     survey_document,
 )
+from hakmem.ending import shell_status_of_code
 from hakmem.errors import EXIT_FAILURE, HakmemError
 from hakmem.inside.commands import map_command, stats, top
-from hakmem.inside.output import STANDARD_OUTPUT, require_writable, text_output
+from hakmem.inside.output import STANDARD_OUTPUT, OutputFile, require_writable, text_output
 from hakmem.inside.profile_commands import flame, profile, symbols
 from hakmem.library import Library, find_library
 from hakmem.memory_plot import draw, require_drawable
@@ -37,7 +38,7 @@ from hakmem.versus import compare
 _PROGRAM_COMMAND = {"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]}
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-_REPORT_FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
+_REPORT_FILE = OutputFile()
 
 _EXAMPLES = """
 \b
@@ -71,6 +72,8 @@ class _Commands(click.Group):
         except HakmemError as error:
             print(f"hakmem: {error}", file=sys.stderr)
             ctx.exit(error.exit_status)
+        except KeyboardInterrupt:
+            ctx.exit(shell_status_of_code(-signal.SIGINT))
 
 
 def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:

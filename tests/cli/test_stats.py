@@ -2,9 +2,11 @@
 
 import json
 import os
+import signal
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -150,6 +152,53 @@ def test_output_through_a_link_and_into_a_device(hakmem: Command, pid: int, tmp_
     assert json.loads((tmp_path / "file").read_text())["pid"] == pid
     assert hakmem("stats", str(pid), "--json", "-o", "/dev/null").status == 0
     assert Path("/dev/null").is_char_device()
+
+
+def test_output_to_what_standard_output_is_goes_there(hakmem: Command, pid: int, tmp_path: Path) -> None:
+    place = tmp_path / "all"
+    place.write_text("what was there before\n")
+    with place.open("a") as output:
+        for name in ("/dev/stdout", place):
+            command = [*hakmem.arguments, "stats", str(pid), "--json", "-o", str(name)]
+            subprocess.run(command, stdout=output, env=hakmem.environment, check=True)
+    lines = place.read_text().splitlines()
+    assert lines[0] == "what was there before"
+    assert [json.loads(line)["pid"] for line in lines[1:]] == [pid, pid]
+
+
+def test_output_without_a_name(hakmem: Command, pid: int) -> None:
+    outcome = hakmem("stats", str(pid), "-o", "")
+    assert outcome.status == 2
+    assert "the name of the file is empty" in outcome.stderr
+
+
+def test_output_into_a_file_of_a_folder_that_is_closed(hakmem: Command, pid: int, tmp_path: Path) -> None:
+    place = tmp_path / "closed" / "file"
+    place.parent.mkdir()
+    place.write_text("old")
+    place.parent.chmod(0o500)
+    # Root may write anywhere, but for this.
+    wrapper = ["setpriv", "--bounding-set=-dac_override"] if os.geteuid() == 0 else []
+    command = Command([*wrapper, *hakmem.arguments], hakmem.environment)
+    outcome = command("stats", str(pid), "-o", place)
+    assert (outcome.status, outcome.stderr) == (0, "")
+    assert place.read_text().startswith("fake")
+
+
+def test_an_interrupt_ends_it_without_a_word(hakmem: Command, pid: int, tmp_path: Path) -> None:
+    place = tmp_path / "figures"
+    command = [*hakmem.arguments, "stats", str(pid), "--watch", "250", "-o", str(place)]
+    inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        watching = subprocess.Popen(command, env=hakmem.environment, stderr=subprocess.PIPE, text=True)
+    finally:
+        signal.signal(signal.SIGINT, inherited)
+    while not place.exists():
+        assert watching.poll() is None
+        time.sleep(0.02)
+    watching.send_signal(signal.SIGINT)
+    assert watching.communicate(timeout=100)[1] == ""
+    assert watching.returncode == 128 + signal.SIGINT
 
 
 def test_output_into_a_folder_that_is_not_there(hakmem: Command, pid: int, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hakmem.errors import HakmemError
 from hakmem.inside.asking import WAIT_OPTION, answer_of, ask
 from hakmem.inside.freshness import change_since, shown_age
 from hakmem.inside.live_file import Kind, Publication
-from hakmem.inside.output import STANDARD_OUTPUT, write_whole
+from hakmem.inside.output import STANDARD_OUTPUT, OutputFile, write_whole
 from hakmem.inside.parameters import PID, Seconds
 from hakmem.inside.process import Process, resident_now
 from hakmem.inside.slab_map import parse_slab_map
@@ -40,7 +40,7 @@ _SHORTEST_PERIOD = 0.05
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=OutputFile(),
     default=STANDARD_OUTPUT,
     help="Write to this file instead, each time as a whole (for a node exporter's text-file collector).",
 )

@@ -9,15 +9,41 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
+import click
+
 from hakmem.errors import HakmemError
 
 STANDARD_OUTPUT = Path("-")
 
 
+class OutputFile(click.Path):
+    """The type of an option that names a file to be written, or standard output."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, allow_dash=True, path_type=Path)
+
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> Path:
+        if not os.fspath(value):
+            self.fail("the name of the file is empty; '-' is standard output", param, ctx)
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        return STANDARD_OUTPUT if _is_standard_output(path) else path
+
+
+def _is_standard_output(path: Path) -> bool:
+    """By whatever name: what a shell has opened for this command must not be replaced by another file."""
+    try:
+        return path == STANDARD_OUTPUT or os.path.samestat(path.stat(), os.fstat(1))
+    except (OSError, ValueError):
+        return False
+
+
 def write_whole(path: Path, data: bytes) -> None:
     """Puts `data` into `path`, or writes it to standard output if that is "-".
 
-    A file is written beside its place and then renamed to it; a pipe or a device is written to.
+    A file is written beside its place and then renamed to it; a pipe, a device, and a file in a folder where
+    there may be no new one, are written to.
     """
     if path == STANDARD_OUTPUT:
         sys.stdout.flush()
@@ -25,7 +51,7 @@ def write_whole(path: Path, data: bytes) -> None:
         sys.stdout.buffer.flush()
         return
     try:
-        if path.exists() and not path.is_file():
+        if path.exists() and not (path.is_file() and os.access(path.resolve().parent, os.W_OK)):
             path.write_bytes(data)
         else:
             _replace(path, data)

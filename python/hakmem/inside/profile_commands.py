@@ -18,7 +18,7 @@ from hakmem.inside.call_tree import call_tree
 from hakmem.inside.flame import flame_svg
 from hakmem.inside.heap_profile import WEIGHTS, HeapProfile, parse_heap_profile, read_heap_profile
 from hakmem.inside.live_file import Kind
-from hakmem.inside.output import STANDARD_OUTPUT, require_writable, write_whole
+from hakmem.inside.output import STANDARD_OUTPUT, OutputFile, require_writable, write_whole
 from hakmem.inside.parameters import PID, SIZE, Seconds
 from hakmem.inside.profile_report import (
     fragmentation_document,
@@ -43,7 +43,7 @@ _PLACE = re.compile(r" (?P<path>/\S.*)\+0x(?P<offset>[0-9a-f]+)$")
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=OutputFile(),
     help="Where the profile goes ('-': standard output). Default: hakmem.PID.heap; of the other kinds, "
     "nowhere.",
 )
