@@ -5,9 +5,6 @@
 #include "os/os.h"
 #include "os/report.h"
 
-/* A run of more superslabs than this gets a region of its own where no region has room. */
-#define SHARED_REGION_SUPERSLABS 128
-
 /* A superslab of which so few slabs are resident may come anew as a huge page. */
 #define SPARSE_SLABS 8
 
@@ -184,7 +181,7 @@ static bool best_fit(size_t superslabs, size_t alignment, struct run *best) {
 /* A region that is of no use for the run must not stay: each failure would leave one more, and what its
  * metadata takes is not there for blocks. */
 static bool fits_in_new(size_t superslabs, size_t alignment, size_t with_slack, struct run *best) {
-    struct region *r = arena_add_region(with_slack, with_slack > SHARED_REGION_SUPERSLABS);
+    struct region *r = arena_add_region(with_slack, with_slack > region_shared_superslabs());
     bool fits = r != NULL && best_fit(superslabs, alignment, best);
     if (r != NULL && (!fits || best->region != r)) {
         arena_end_region(r);

@@ -9,6 +9,9 @@
 /* A region takes no more than this part of limited address space, or so much. */
 #define LIMIT_PART 16
 #define SCARCE_LEAST_BYTES ((size_t)8 << 20)
+/* See region_shared_superslabs. */
+#define SHARED_SUPERSLABS ((size_t)128)
+#define SHARED_SUPERSLABS_SCARCE ((size_t)16)
 
 static _Atomic size_t reserved_bytes; /* relaxed: a statistic */
 
@@ -75,15 +78,28 @@ static bool fits(size_t bytes, size_t superslabs) {
     return (bytes - metadata) >> SUPERSLAB_SHIFT >= superslabs;
 }
 
-/* The program needs some address space for its threads' stacks and its files. `least` has room for one run of
- * whole superslabs; for more of them, there shall be nothing left. */
-static COLD size_t bytes_where_scarce(size_t least, size_t superslabs) {
+/* The program needs some address space for its threads' stacks and its files. */
+static COLD size_t scarce_bytes(void) {
     size_t part = max_size(os_address_space_limit() / LIMIT_PART, SCARCE_LEAST_BYTES);
-    size_t bytes = min_size(round_up(part, region_index_unit()), REGION_NEXT_BYTES);
+    return min_size(round_up(part, region_index_unit()), REGION_NEXT_BYTES);
+}
+
+/* `least` has room for one run of whole superslabs; for more of them, there shall be nothing left. */
+static COLD size_t bytes_where_scarce(size_t least, size_t superslabs) {
+    size_t bytes = scarce_bytes();
     if (bytes > least && region_index_unit() == SUPERSLAB_BYTES) {
         bytes -= (bytes - least) % (superslabs << SUPERSLAB_SHIFT);
     }
     return bytes;
+}
+
+/* Where address space is scarce, a block that grows by steps must not leave a region of each of its sizes. */
+static COLD size_t shared_superslabs_where_scarce(void) {
+    return min_size(SHARED_SUPERSLABS_SCARCE, (scarce_bytes() >> SUPERSLAB_SHIFT) - 1);
+}
+
+size_t region_shared_superslabs(void) {
+    return LIKELY(page_map_limit != 0) ? SHARED_SUPERSLABS : shared_superslabs_where_scarce();
 }
 
 static size_t usual_bytes(size_t least, size_t superslabs) {

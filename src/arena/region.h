@@ -93,6 +93,8 @@ static inline uintptr_t region_superslab_address(const struct region *region, si
 /* A new region with room for a run of `superslabs` whole superslabs, at least; `only_huge` keeps slabs
  * out of it. NULL if the OS refuses. Arena lock held. */
 struct region *region_make(size_t superslabs, bool only_huge);
+/* A run of more superslabs than this gets a region of its own where no region has room. */
+size_t region_shared_superslabs(void);
 /* Unmaps a region that is wholly free, and that nobody can have a slab of: it was only_huge, or the lock is
  * held since it was made. Arena lock held. */
 void region_end(struct region *region);

@@ -60,12 +60,12 @@ static COLD bool few_cover(uintptr_t start, size_t bytes) {
  * was. NULL if none of them is, or `*no_room` for any more. */
 static COLD void *few_reserve(size_t bytes, bool *no_room) {
     uintptr_t wanted = granules_end(0, bytes), free = 0;
-    uintptr_t g = region_bases_first + FEW, lowest = max_size(region_bases_first, LOWEST_GRANULE);
+    uintptr_t g = region_bases_first + FEW - FEW_ABOVE, lowest = max_size(region_bases_first, LOWEST_GRANULE);
     for (unsigned tries = 0; tries < TRIES_MOST && !*no_room && g > lowest;) {
         g--;
         /* relaxed: only changed under the lock */
         free = atomic_load_explicit(&region_bases[g], memory_order_relaxed) == 0 ? free + 1 : 0;
-        if (free >= wanted && g < region_bases_first + FEW - FEW_ABOVE) {
+        if (free >= wanted) {
             void *place = (void *)(g << REGION_GRANULE_SHIFT);
             enum os_placed placed = os_reserve_at(place, bytes);
             if (placed == OS_PLACED) {
@@ -103,7 +103,7 @@ OFTEN void region_index_set(uintptr_t start, size_t bytes, bool there) {
     }
 }
 
-struct region *region_of_any(uintptr_t address) {
+static ALWAYS_INLINE struct region *look_up(uintptr_t address) {
     uintptr_t granule = address >> REGION_GRANULE_SHIFT;
     /* acquire pairs with the release in region_index.c: whoever finds a limit finds the table */
     uintptr_t limit = atomic_load_explicit(&region_bases_limit, memory_order_acquire);
@@ -115,7 +115,11 @@ struct region *region_of_any(uintptr_t address) {
     return superslab < (word & REGION_COUNT_MASK) ? region_of_word(word) : NULL;
 }
 
+struct region *region_of_any(uintptr_t address) {
+    return look_up(address);
+}
+
 _Atomic uint32_t *region_page_word(uintptr_t address) {
-    struct region *region = region_of_any(address);
+    struct region *region = look_up(address);
     return region == NULL ? NULL : &region->page_words[region_slab_index(region, address)];
 }

@@ -146,11 +146,12 @@ static void *reserve(size_t bytes, size_t alignment) {
     if (p == NULL || ((uintptr_t)p & (alignment - 1)) == 0) {
         return p;
     }
-    /* The kernel fills the address space downwards, so the next aligned place below is free as a
-     * rule; asking for it needs no slack, which matters under RLIMIT_AS. */
+    /* The kernel fills the address space downwards as a rule, or upwards, so that the next aligned place
+     * below is free, or the one above; asking for them needs no slack, which matters under RLIMIT_AS. */
     char *below = (char *)round_down((uintptr_t)p, alignment);
     os_release(p, bytes);
     p = reserve_at(below, bytes);
+    p = p != NULL ? p : reserve_at(below + alignment, bytes);
     if (p != NULL) {
         return p;
     }
@@ -180,9 +181,13 @@ COLD enum os_placed os_reserve_at(void *place, size_t bytes) {
     if (fault_due(OS_FAULT_RESERVE)) {
         return OS_NO_ROOM;
     }
+    int saved_errno = errno;
     errno = 0;
-    if (reserve_at(place, bytes) == NULL) {
-        return errno == ENOMEM ? OS_NO_ROOM : OS_OCCUPIED;
+    bool placed = reserve_at(place, bytes) != NULL;
+    bool no_room = errno == ENOMEM;
+    errno = saved_errno;
+    if (!placed) {
+        return no_room ? OS_NO_ROOM : OS_OCCUPIED;
     }
     set_dumped(place, bytes, false);
     return OS_PLACED;

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from .builder import Builder
-from .harness import Runner
+from .harness import Runner, required_program
 
 STORM_LIMIT_KB = 150 * 1024
 FREES_LIMIT_KB = 5 * 1024
@@ -79,6 +79,23 @@ def test_a_narrow_limit_of_address_space_leaves_most_of_it(
     finished = runner.run(["bash", "-c", f"ulimit -v {limit_mib << 10} && exec {program}"])
     own_kib = 8 << 10  # of the program, the libraries and what it has of libc
     assert int(finished.text) >= ((limit_mib << 10) - own_kib) * 2 // 3, finished
+
+
+def test_a_narrow_limit_leaves_something_where_the_kernel_maps_upwards(
+    runner: Runner, builder: Builder
+) -> None:
+    program = f"{required_program('setarch')} -L {builder.program('c/scarce_address_space.c')}"
+    for _ in range(12):  # where what lies is chance
+        runner.run(["bash", "-c", f"ulimit -v {24 << 10} && exec {program} >/dev/null"])
+
+
+@pytest.mark.parametrize("limit_mib", [60, 300, 5000])
+def test_a_huge_block_that_grows_may_have_most_of_a_limit(
+    runner: Runner, builder: Builder, limit_mib: int
+) -> None:
+    program = builder.program("c/huge_block_that_grows.c")
+    finished = runner.run(["bash", "-c", f"ulimit -v {limit_mib << 10} && exec {program}"])
+    assert int(finished.text) >= limit_mib // 2, finished
 
 
 @pytest.mark.parametrize("limit", [str(1 << 20), "unlimited"])

@@ -37,6 +37,7 @@ int main(void) {
         others[i] = __libc_malloc(i % 2 ? 200000 : 100);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         size_t bytes = take_all(sizes[i]);
+        REQUIRE(bytes > 0);
         least = bytes < least ? bytes : least;
         free(others[i]);
     }
