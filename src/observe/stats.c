@@ -11,6 +11,7 @@
 #include "observe/document.h"
 #include "observe/live.h"
 #include "observe/screen.h"
+#include "options/file.h"
 #include "options/options.h"
 #include "os/kept.h"
 #include "os/os.h"
@@ -116,18 +117,6 @@ void hak_stats_print(int fd) {
 
 /* ---- Where options say --------------------------------------------------------------------------- */
 
-/* "%p" becomes the process id. */
-static void expand_path(const char *pattern, struct text *path) {
-    for (; *pattern != '\0'; pattern++) {
-        if (pattern[0] == '%' && pattern[1] == 'p') {
-            text_decimal(path, (uint64_t)os_process_id());
-            pattern++;
-        } else {
-            text_char(path, *pattern);
-        }
-    }
-}
-
 OFTEN static bool wanted_at_exit(void) {
     return option_bool(OPTION_STATS) || option_bool(OPTION_STATS_JSON);
 }
@@ -135,42 +124,30 @@ OFTEN static bool wanted_at_exit(void) {
 OFTEN void stats_at_start(void) {
     uint64_t signal = option_number(OPTION_STATS_SIGNAL);
     if (option_text(OPTION_STATS_FILE)[0] != '\0') {
-        os_note_error_output(); /* it may be a file that cannot be written */
+        option_file_at_start(OPTION_STATS_FILE);
     } else if (wanted_at_exit() || signal != 0) {
         os_keep_error_output();
     }
     live_start((int)signal);
 }
 
-static COLD void report_failure(const char *path, const char *what, int error, const char *end) {
-    char message[OPTION_TEXT_BYTES + 128];
-    struct text line = TEXT_ON(message);
-    text_string(&line, "HAKMEM_STATS_FILE: ");
-    text_string(&line, path);
-    text_string(&line, what);
-    text_string(&line, strerrordesc_np(error));
-    text_string(&line, end);
-    report_line_to(os_error_output(), message);
-}
-
 void stats_write(void) {
-    const char *pattern = option_text(OPTION_STATS_FILE);
     bool as_json = option_bool(OPTION_STATS_JSON);
-    if (pattern[0] == '\0') {
+    if (option_text(OPTION_STATS_FILE)[0] == '\0') {
         (void)write_to(os_error_output(), as_json); /* nobody is there to be told */
         return;
     }
-    char buffer[OPTION_TEXT_BYTES];
-    struct text path = TEXT_ON(buffer);
-    expand_path(pattern, &path);
-    int fd = os_open_for_writing(buffer);
+    struct option_file file;
+    option_file_name(&file, OPTION_STATS_FILE, 0);
+    int fd = os_open_for_writing(file.path);
     if (fd < 0) {
-        report_failure(buffer, ": cannot be opened for writing (", errno, "); the statistics go to stderr");
+        option_file_failed(&file, ": cannot be opened for writing (", errno,
+                           "); the statistics go to stderr");
         (void)write_to(os_error_output(), as_json);
         return;
     }
     if (write_to(fd, as_json) != 0) {
-        report_failure(buffer, ": the statistics are not whole (", errno, ")");
+        option_file_failed(&file, ": the statistics are not whole (", errno, ")");
     }
     os_close(fd);
 }

@@ -52,6 +52,7 @@ bool option_bool(enum option option);
 uint64_t option_number(enum option option);
 const char *option_text(enum option option); /* "" if unset */
 const char *option_name(enum option option);
+const char *option_environment(enum option option); /* of the environment */
 /* Writes the value as it would be given, and returns true if it is not the default. A text counts as default:
  * it may change while it is read. Without a lock. */
 bool option_differs(enum option option, char *value, size_t capacity);

@@ -1,9 +1,13 @@
 #include "os/kept.h"
 
+#include "base/bits.h"
+#include "base/text.h"
 #include "os/os.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,7 +18,7 @@ static struct {
     uint64_t device, inode;
 } kept;
 
-void os_note_error_output(void) {
+static void note_error_output(void) {
     struct stat status;
     if (kept.noted) {
         return;
@@ -28,10 +32,41 @@ void os_note_error_output(void) {
 }
 
 void os_keep_error_output(void) {
-    os_note_error_output();
+    note_error_output();
     if (kept.open && kept.duplicate <= 0) {
         kept.duplicate = os_duplicate(STDERR_FILENO);
     }
+}
+
+/* Whether a file of this path can be made. */
+static COLD bool folder_allows(const char *path) {
+    const char *name = strrchr(path, '/');
+    char buffer[1024] = ".";
+    struct text folder = TEXT_ON(buffer);
+    for (const char *at = path; name != NULL && at <= name; at++) {
+        text_char(&folder, *at);
+    }
+    return access(buffer, W_OK | X_OK) == 0;
+}
+
+/* Whether an ordinary file is or can be there that may be written to, as far as that can be told without
+ * opening it. */
+static COLD bool is_ordinary(const char *path) {
+    struct stat status;
+    if (stat(path, &status) != 0) {
+        return errno == ENOENT && folder_allows(path);
+    }
+    bool is_error_output = status.st_dev == kept.device && status.st_ino == kept.inode;
+    return S_ISREG(status.st_mode) && !is_error_output && access(path, W_OK) == 0;
+}
+
+void os_keep_error_output_for(const char *path) {
+    int saved_errno = errno;
+    note_error_output();
+    if (kept.open && !is_ordinary(path)) {
+        os_keep_error_output();
+    }
+    errno = saved_errno;
 }
 
 static bool is_kept(int fd) {

@@ -10,9 +10,10 @@
  * to see whether that works: a duplicate stays open, which programs that look through their descriptors see.
  */
 void os_keep_error_output(void);
-/* Before main, for a report that goes there only if it cannot go elsewhere: opens nothing, and what a program
- * has closed is gone. */
-void os_note_error_output(void);
+/* Before main, for a report to this file, whose place it takes only if that cannot be written. Keeps it if
+ * that is so already, or if the file is no ordinary one (a pipe without a reader refuses). Else it opens
+ * nothing, and what a program has closed by the time when its disk is full is gone. */
+void os_keep_error_output_for(const char *path);
 /* A descriptor of it; -1 if the program has closed it. What is the standard error now, if neither was called.
  */
 int os_error_output(void);

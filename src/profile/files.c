@@ -2,7 +2,7 @@
 #include "profile/files.h"
 
 #include "base/bits.h"
-#include "base/text.h"
+#include "options/file.h"
 #include "options/options.h"
 #include "os/kept.h"
 #include "os/os.h"
@@ -15,7 +15,6 @@
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <string.h>
 
 #define PEAK_STEP_PERCENT 5
 #define PEAK_PERIOD_MS 1000
@@ -25,44 +24,22 @@ static _Atomic uint32_t files_written;
 static _Atomic bool wanted; /* by a signal that came while somebody was counting a sample */
 static _Atomic uint64_t peak_bytes, peak_ms;
 
-/* "%p" becomes the process id, "%n" the number of the file. */
-static void expand(const char *pattern, struct text *path) {
-    for (; *pattern != '\0'; pattern++) {
-        if (pattern[0] == '%' && pattern[1] == 'p') {
-            text_decimal(path, (uint64_t)os_process_id());
-            pattern++;
-        } else if (pattern[0] == '%' && pattern[1] == 'n') {
-            text_decimal(path, atomic_fetch_add_explicit(&files_written, 1, memory_order_relaxed));
-            pattern++;
-        } else {
-            text_char(path, *pattern);
-        }
-    }
-}
-
-static COLD void report_failure(const char *path, int error) {
-    char buffer[OPTION_TEXT_BYTES + 128];
-    struct text line = TEXT_ON(buffer);
-    text_string(&line, "HAKMEM_PROF_FILE: ");
-    text_string(&line, path);
-    text_string(&line, ": the heap profile cannot be written (");
-    text_string(&line, strerrordesc_np(error));
-    text_string(&line, ")");
-    report_line_to(os_error_output(), buffer);
+static COLD void report_failure(const struct option_file *file, int error) {
+    option_file_failed(file, ": the heap profile cannot be written (", error, ")");
 }
 
 static void write_snapshot(struct snapshot *snapshot) {
-    char path[OPTION_TEXT_BYTES] = "";
-    struct text text = TEXT_ON(path);
-    expand(option_text(OPTION_PROF_FILE), &text);
-    int fd = os_open_for_writing(path);
+    uint64_t number = atomic_fetch_add_explicit(&files_written, 1, memory_order_relaxed);
+    struct option_file file;
+    option_file_name(&file, OPTION_PROF_FILE, number);
+    int fd = os_open_for_writing(file.path);
     if (fd < 0) {
-        report_failure(path, errno);
+        report_failure(&file, errno);
         snapshot_end(snapshot);
         return;
     }
     if (dump_write(fd, snapshot) != 0) {
-        report_failure(path, errno);
+        report_failure(&file, errno);
     }
     os_close(fd);
 }
@@ -126,7 +103,7 @@ OFTEN void files_at_start(void) {
     if (option_bool(OPTION_PROF_LEAKS)) {
         os_keep_error_output();
     } else if (option_bool(OPTION_PROF) || option_bool(OPTION_PROF_PEAK) || number != 0) {
-        os_note_error_output(); /* the file may be one that cannot be written */
+        option_file_at_start(OPTION_PROF_FILE);
     }
 }
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
+
+import pytest
 
 from .builder import Builder
 from .harness import Runner, required_program
@@ -74,6 +77,24 @@ def test_a_report_to_a_file_opens_nothing_that_the_program_would_see(runner: Run
         **{"HAKMEM_PROF": "1", "HAKMEM_PROF_FILE": str(tmp_path / "profile"), "HAKMEM_PROF_SIGNAL": "10"},
     }
     assert runner.run(listing, env=files, proven=False).stdout == plain.stdout
+
+
+@pytest.mark.parametrize("name", ["nowhere/report", "folder", "pipe", "/dev/full", "/dev/stderr"])
+def test_a_file_that_cannot_be_written_is_told_by_a_program_that_closes_stderr(
+    runner: Runner, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    for kind, settings in {"STATS": {}, "PROF": {"HAKMEM_PROF": "1"}}.items():
+        told = runner.run(
+            [required_program("seq"), "1", "3"],
+            env={**settings, f"HAKMEM_{kind}_FILE": str(tmp_path / name)},
+            proven=False,
+            may_speak=True,
+        )
+        assert told.stdout == b"1\n2\n3\n", told
+        assert f"HAKMEM_{kind}_FILE".encode() in told.stderr, told
+        assert str(tmp_path / name).encode() in told.stderr, told
 
 
 def test_a_file_of_the_programs_own_in_the_place_of_stderr_stays_as_it_is(

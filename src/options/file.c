@@ -1,0 +1,43 @@
+#define _GNU_SOURCE
+#include "options/file.h"
+
+#include "base/bits.h"
+#include "base/text.h"
+#include "os/kept.h"
+#include "os/os.h"
+#include "os/report.h"
+
+#include <string.h>
+
+void option_file_name(struct option_file *file, enum option option, uint64_t number) {
+    file->option = option;
+    file->path[0] = '\0';
+    struct text path = TEXT_ON(file->path);
+    for (const char *at = option_text(option); *at != '\0'; at++) {
+        bool is_process = at[0] == '%' && at[1] == 'p';
+        bool is_number = at[0] == '%' && at[1] == 'n' && option == OPTION_PROF_FILE;
+        if (is_process || is_number) {
+            text_decimal(&path, is_process ? (uint64_t)os_process_id() : number);
+            at++;
+        } else {
+            text_char(&path, *at);
+        }
+    }
+}
+
+COLD void option_file_at_start(enum option option) {
+    struct option_file file;
+    option_file_name(&file, option, 0);
+    os_keep_error_output_for(file.path);
+}
+
+COLD void option_file_failed(const struct option_file *file, const char *what, int error, const char *end) {
+    char message[OPTION_TEXT_BYTES + 128];
+    struct text line = TEXT_ON(message);
+    const char *parts[] = {option_environment(file->option), ": ", file->path, what,
+                           strerrordesc_np(error),           end};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        text_string(&line, parts[i]);
+    }
+    report_line_to(os_error_output(), message);
+}
