@@ -325,5 +325,6 @@ size_t request_good_size(size_t size) {
     if (size <= MID_MAX_BYTES) {
         return size_classes[size_class_for(size)].bytes;
     }
-    return size > REQUEST_MAX_BYTES ? 0 : round_up(size, OS_PAGE_BYTES);
+    size_t bytes = round_up(size, OS_PAGE_BYTES); /* 0 where that is past the last number */
+    return bytes > REQUEST_MAX_BYTES ? 0 : bytes;
 }

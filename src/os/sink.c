@@ -1,12 +1,8 @@
 #include "os/sink.h"
 
-#include "os/os.h"
 #include "os/write.h"
 
 #include <errno.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/stat.h>
 
 /* More than any number or unit takes. */
 #define ROOM_FOR_AN_ITEM 48
@@ -17,18 +13,8 @@ void sink_begin(struct sink *sink, int fd) {
     sink->text = TEXT_ON(sink->buffer);
 }
 
-static bool size_is_allowed(int fd, size_t more) {
-    struct stat status;
-    bool unlimited = os_file_may_have(SIZE_MAX); /* as nearly always: then the file is not looked at */
-    return unlimited || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
-           os_file_may_have((size_t)status.st_size + more);
-}
-
 static void flush(struct sink *sink) {
     size_t left = sink->text.length;
-    if (left > 0 && sink->error == 0 && !size_is_allowed(sink->fd, left)) {
-        sink->error = EFBIG;
-    }
     if (left > 0 && sink->error == 0) {
         sink->error = os_write_all(sink->fd, sink->buffer, left, true);
     }

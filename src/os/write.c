@@ -12,37 +12,37 @@
 #include <unistd.h>
 
 #define PATIENCE_S 1
-#define PIPE_SIGNAL ((uint64_t)1 << (SIGPIPE - 1))
+#define BIT_OF(number) ((uint64_t)1 << ((number)-1))
 
-/* Holds the signal back. Gives whether one that is pending afterwards came of what was written, and not of
- * what the program did. */
-static bool hold_back(uint64_t *mask) {
-    uint64_t pipe_signal = PIPE_SIGNAL;
+/* What a write may send: nobody reads, or the file would be longer than the process's limit allows. */
+static const uint64_t signals_of_writes = BIT_OF(SIGPIPE) | BIT_OF(SIGXFSZ);
+
+/* Holds the signals back. Gives those that if they are pending afterwards come of what was written, and not
+ * of what the program did. */
+static uint64_t hold_back(uint64_t *mask) {
     uint64_t pending = 0;
     *mask = 0;
-    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &pipe_signal, mask, sizeof pipe_signal);
-    if ((*mask & PIPE_SIGNAL) != 0) {
+    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &signals_of_writes, mask, sizeof *mask);
+    if ((*mask & signals_of_writes) != 0) {
         syscall(SYS_rt_sigpending, &pending, sizeof pending);
     }
-    return (pending & PIPE_SIGNAL) == 0;
+    return signals_of_writes & ~pending;
 }
 
-static COLD void take_signal(void) {
-    uint64_t pipe_signal = PIPE_SIGNAL;
+static COLD void take_signal(uint64_t ours) {
     struct timespec at_once = {0};
-    while (syscall(SYS_rt_sigtimedwait, &pipe_signal, NULL, &at_once, sizeof pipe_signal) < 0 &&
-           errno == EINTR) {
+    while (syscall(SYS_rt_sigtimedwait, &ours, NULL, &at_once, sizeof ours) < 0 && errno == EINTR) {
     }
 }
 
 /* As write; -1 with errno. */
 static long write_some(int fd, const char *bytes, size_t length) {
     uint64_t mask;
-    bool is_ours = hold_back(&mask);
+    uint64_t ours = hold_back(&mask);
     long written = syscall(SYS_write, fd, bytes, length);
     int error = errno;
-    if (written < 0 && error == EPIPE && is_ours) {
-        take_signal();
+    if (written < 0 && (error == EPIPE || error == EFBIG)) {
+        take_signal(ours & BIT_OF(error == EPIPE ? SIGPIPE : SIGXFSZ));
     }
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
     errno = error;

@@ -1,7 +1,8 @@
 /* Writing to descriptors that are the program's, or may be anything.
  *
  * Promises system calls proper, which are no cancellation points, since a lock may be held; and that no
- * signal comes of it where nobody reads any more. Relies on nothing.
+ * signal comes of it where nobody reads any more, or where a file has all that the process's limit allows.
+ * Relies on nothing.
  */
 #ifndef HAKMEM_OS_WRITE_H
 #define HAKMEM_OS_WRITE_H

@@ -300,6 +300,22 @@ def test_a_pipe_that_nobody_reads_any_more_does_not_end_the_program(runner: Runn
     assert done.returncode == 3
 
 
+@pytest.mark.parametrize("setting", ["STATS", "PROF_LEAKS", "WRAP_DIAG"])
+def test_a_file_as_long_as_the_limit_allows_does_not_end_the_program(
+    runner: Runner, tmp_path: Path, setting: str
+) -> None:
+    errors = tmp_path / "errors"
+    errors.write_bytes(b"x" * 1024)
+    ended = runner.run(
+        [required_program("bash"), "-c", 'ulimit -f 1; sh -c "exit 3" 2>>"$0"', errors],
+        env={f"HAKMEM_{setting}": "1", "HAKMEM_RETAIN_MIN": "banana"},
+        status=3,
+        proven=False,
+        may_speak=True,
+    )
+    assert errors.stat().st_size == 1024, ended
+
+
 def test_the_numbers_of_the_programs_descriptors_stay_as_they_are(runner: Runner) -> None:
     code = f"import os\nprint(os.listdir('/proc/self/fd'))\n{SHORT_BUSY}\nprint(os.listdir('/proc/self/fd'))"
     first, _, last = runner.run([sys.executable, "-c", code], env=ON_MALLOC).text.splitlines()

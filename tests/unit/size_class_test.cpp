@@ -133,6 +133,7 @@ TEST(SizeClass, GoodSizeOfAClassIsItsBytes) {
 }
 
 TEST(SizeClass, GoodSizeOfAnImpossibleRequestIsZero) {
+    EXPECT_EQ(hak_good_size(PTRDIFF_MAX), 0u);
     EXPECT_EQ(hak_good_size(static_cast<std::size_t>(PTRDIFF_MAX) + 1), 0u);
     EXPECT_EQ(hak_good_size(SIZE_MAX), 0u);
 }
