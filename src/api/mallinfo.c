@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 __attribute__((constructor)) OFTEN static void at_load(void) {
-    stats_at_start(); /* the library was started by the first constructor */
+    int saved_errno = errno;
+    stats_at_start();    /* the library was started by the first constructor */
+    errno = saved_errno; /* 0, as C says */
 }
 
 __attribute__((destructor)) OFTEN static void at_exit(void) {

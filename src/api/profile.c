@@ -12,7 +12,9 @@
 #include <errno.h>
 
 __attribute__((constructor)) OFTEN static void at_load(void) {
-    files_at_start(); /* the library was started by the first constructor */
+    int saved_errno = errno;
+    files_at_start();    /* the library was started by the first constructor */
+    errno = saved_errno; /* 0, as C says */
 }
 
 __attribute__((destructor)) OFTEN static void at_exit(void) {

@@ -139,7 +139,7 @@ void stats_write(void) {
     }
     struct option_file file;
     option_file_name(&file, OPTION_STATS_FILE, 0);
-    int fd = os_open_for_writing(file.path);
+    int fd = option_file_open(&file);
     if (fd < 0) {
         option_file_failed(&file, ": cannot be opened for writing (", errno,
                            "); the statistics go to stderr");

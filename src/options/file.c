@@ -7,6 +7,7 @@
 #include "os/os.h"
 #include "os/report.h"
 
+#include <errno.h>
 #include <string.h>
 
 void option_file_name(struct option_file *file, enum option option, uint64_t number) {
@@ -29,6 +30,14 @@ COLD void option_file_at_start(enum option option) {
     struct option_file file;
     option_file_name(&file, option, 0);
     os_keep_error_output_for(file.path);
+}
+
+int option_file_open(const struct option_file *file) {
+    if (strlen(file->path) == OPTION_TEXT_BYTES) {
+        errno = ENAMETOOLONG; /* the part of the name that there is may be another file's */
+        return -1;
+    }
+    return os_open_report(file->path);
 }
 
 COLD void option_file_failed(const struct option_file *file, const char *what, int error, const char *end) {

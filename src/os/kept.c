@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 static struct {
@@ -49,21 +50,34 @@ static COLD bool folder_allows(const char *path) {
     return access(buffer, W_OK | X_OK) == 0;
 }
 
-/* Whether an ordinary file is or can be there that may be written to, as far as that can be told without
+/* The standard stream that is the file; -1 if none is. */
+static COLD int stream_of(const struct stat *file) {
+    for (int fd = STDERR_FILENO; fd >= STDIN_FILENO; fd--) {
+        struct stat status;
+        if (fstat(fd, &status) == 0 && status.st_dev == file->st_dev && status.st_ino == file->st_ino) {
+            return fd;
+        }
+    }
+    return -1;
+}
+
+/* Whether the file can be expected to be there for writing in the end, as far as that can be told without
  * opening it. */
-static COLD bool is_ordinary(const char *path) {
+static COLD bool will_be_there(const char *path) {
     struct stat status;
     if (stat(path, &status) != 0) {
-        return errno == ENOENT && folder_allows(path);
+        bool is_missing = errno == ENOENT;
+        bool is_link = lstat(path, &status) == 0; /* to what is not there */
+        return is_missing && !is_link && folder_allows(path);
     }
-    bool is_error_output = status.st_dev == kept.device && status.st_ino == kept.inode;
-    return S_ISREG(status.st_mode) && !is_error_output && access(path, W_OK) == 0;
+    bool is_null = S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3);
+    return is_null || (S_ISREG(status.st_mode) && stream_of(&status) < 0 && access(path, W_OK) == 0);
 }
 
 void os_keep_error_output_for(const char *path) {
     int saved_errno = errno;
     note_error_output();
-    if (kept.open && !is_ordinary(path)) {
+    if (kept.open && !will_be_there(path)) {
         os_keep_error_output();
     }
     errno = saved_errno;
@@ -83,4 +97,15 @@ int os_error_output(void) {
     return kept.duplicate > 0 && is_kept(kept.duplicate) ? kept.duplicate
            : is_kept(STDERR_FILENO)                      ? STDERR_FILENO
                                                          : -1;
+}
+
+int os_open_report(const char *path) {
+    struct stat status;
+    int stream = stat(path, &status) == 0 ? stream_of(&status) : -1;
+    if (stream <= STDIN_FILENO) {
+        return os_open_for_writing(path);
+    }
+    /* By that name it is the one of the start, whatever has taken its number since. */
+    bool is_meant = strcmp(path, "/dev/stderr") == 0 && os_error_output() >= 0;
+    return os_duplicate(is_meant ? os_error_output() : stream);
 }

@@ -14,6 +14,9 @@ void os_keep_error_output(void);
  * that is so already, or if the file is no ordinary one (a pipe without a reader refuses). Else it opens
  * nothing, and what a program has closed by the time when its disk is full is gone. */
 void os_keep_error_output_for(const char *path);
+/* A new descriptor of that file, emptied; of one that is the program's standard output or error already, as
+ * they are (/dev/stderr may be a log). -1 with errno. */
+int os_open_report(const char *path);
 /* A descriptor of it; -1 if the program has closed it. What is the standard error now, if neither was called.
  */
 int os_error_output(void);

@@ -431,7 +431,7 @@ uint64_t os_now_ms_by_call(void) {
     return milliseconds(now);
 }
 
-int os_open_for_writing(const char *path) {
+COLD int os_open_for_writing(const char *path) {
     /* Not libc's open, which is a cancellation point; and a pipe that nobody reads must not make the program
      * wait. */
     return (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK,
@@ -455,8 +455,10 @@ bool os_file_may_have(size_t bytes) {
            (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes);
 }
 
-int os_duplicate(int fd) {
-    return fcntl(fd, F_DUPFD_CLOEXEC, 200);
+COLD int os_duplicate(int fd) {
+    int duplicate = fcntl(fd, F_DUPFD_CLOEXEC, 200);
+    return duplicate < 0 && errno == EINVAL ? fcntl(fd, F_DUPFD_CLOEXEC, 10)
+                                            : duplicate; /* few are allowed */
 }
 
 void os_close(int fd) {

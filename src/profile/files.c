@@ -32,7 +32,7 @@ static void write_snapshot(struct snapshot *snapshot) {
     uint64_t number = atomic_fetch_add_explicit(&files_written, 1, memory_order_relaxed);
     struct option_file file;
     option_file_name(&file, OPTION_PROF_FILE, number);
-    int fd = os_open_for_writing(file.path);
+    int fd = option_file_open(&file);
     if (fd < 0) {
         report_failure(&file, errno);
         snapshot_end(snapshot);

@@ -79,12 +79,13 @@ def test_a_report_to_a_file_opens_nothing_that_the_program_would_see(runner: Run
     assert runner.run(listing, env=files, proven=False).stdout == plain.stdout
 
 
-@pytest.mark.parametrize("name", ["nowhere/report", "folder", "pipe", "/dev/full", "/dev/stderr"])
+@pytest.mark.parametrize("name", ["nowhere/report", "folder", "pipe", "link", "/dev/full", "/dev/stderr"])
 def test_a_file_that_cannot_be_written_is_told_by_a_program_that_closes_stderr(
     runner: Runner, tmp_path: Path, name: str
 ) -> None:
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/nowhere/report")
     for kind, settings in {"STATS": {}, "PROF": {"HAKMEM_PROF": "1"}}.items():
         told = runner.run(
             [required_program("seq"), "1", "3"],
@@ -97,25 +98,84 @@ def test_a_file_that_cannot_be_written_is_told_by_a_program_that_closes_stderr(
         assert str(tmp_path / name).encode() in told.stderr, told
 
 
+def test_where_few_descriptors_are_allowed_a_file_that_cannot_be_written_is_told(runner: Runner) -> None:
+    command = [required_program("bash"), "-c", "ulimit -n 100; exec seq 1 3"]
+    told = runner.run(command, env={"HAKMEM_STATS_FILE": "/nowhere/report"}, proven=False, may_speak=True)
+    assert b"HAKMEM_STATS_FILE: /nowhere/report" in told.stderr, told
+
+
+def test_a_report_to_what_is_no_file_but_takes_all_opens_nothing(runner: Runner) -> None:
+    listing = [sys.executable, "-c", "import os; print(os.listdir('/proc/self/fd'))"]
+    plain = runner.run_plain(listing)
+    assert runner.run(listing, env={"HAKMEM_STATS_FILE": "/dev/null"}, proven=False).stdout == plain.stdout
+
+
+@pytest.mark.parametrize(("name", "number"), [("/dev/stdout", 1), ("/dev/stderr", 2), ("log", 2)])
+def test_a_report_to_a_stream_of_the_programs_comes_behind_what_is_there(
+    runner: Runner, tmp_path: Path, name: str, number: int
+) -> None:
+    log = tmp_path / "log"
+    log.write_text("old\n")
+    runner.run(
+        [required_program("bash"), "-c", f'exec {number}>>"$0"; exec bash -c "echo new >&{number}"', log],
+        env={"HAKMEM_STATS_FILE": str(tmp_path / name)},
+        proven=False,
+        may_speak=True,
+    )
+    assert log.read_text().startswith("old\nnew\nhakmem "), log.read_text()
+
+
+def test_a_name_that_is_too_long_with_the_process_id_is_no_other_file(runner: Runner, tmp_path: Path) -> None:
+    folder = tmp_path
+    while len(str(folder)) < 1000 - 100:
+        folder = folder / ("d" * 90)
+    folder.mkdir(parents=True)
+    name = str(folder / "f").ljust(1020, "f")
+    for kind, settings in {"STATS": {}, "PROF": {"HAKMEM_PROF": "1"}}.items():
+        told = runner.run(
+            [sys.executable, "-c", "pass"],
+            env={**settings, f"HAKMEM_{kind}_FILE": f"{name}%p"},
+            proven=False,
+            may_speak=True,
+        )
+        assert f"HAKMEM_{kind}_FILE: {name}".encode() in told.stderr, told
+        assert b"File name too long" in told.stderr, told
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("setting", ["STATS=1", "STATS_SIGNAL=9", "PROF_SIGNAL=9", "PROF_LEAKS=1"])
+def test_main_begins_with_no_error(runner: Runner, builder: Builder, setting: str) -> None:
+    name, value = setting.split("=")
+    program = builder.program("c/error_at_start.c")
+    runner.run(
+        [required_program("bash"), "-c", 'exec "$0" 2>&-', program],
+        env={f"HAKMEM_{name}": value},
+        proven=False,
+        may_speak=True,
+    )
+
+
+@pytest.mark.parametrize("file", ["/nowhere/report", "/dev/stderr"])
 def test_a_file_of_the_programs_own_in_the_place_of_stderr_stays_as_it_is(
-    runner: Runner, tmp_path: Path
+    runner: Runner, tmp_path: Path, file: str
 ) -> None:
     own = tmp_path / "own"
     runner.run(
         [
             sys.executable,
             "-c",
-            f"import os\nos.close(2)\nassert os.open({str(own)!r}, os.O_WRONLY | os.O_CREAT, 0o600) == 2",
+            f"import os\nos.close(2)\nassert os.open({str(own)!r}, os.O_WRONLY | os.O_CREAT, 0o600) == 2\n"
+            "os.write(2, b'mine')",
         ],
         env={
-            "HAKMEM_STATS_FILE": "/nowhere/statistics",
+            "HAKMEM_STATS_FILE": file,
             "HAKMEM_PROF": "1",
-            "HAKMEM_PROF_FILE": "/nowhere/profile",
+            "HAKMEM_PROF_FILE": file,
         },
         proven=False,
         may_speak=True,
     )
-    assert own.read_bytes() == b""
+    assert own.read_bytes() == b"mine"
 
 
 def test_bad_option_value_gives_one_line_and_the_default(runner: Runner) -> None:

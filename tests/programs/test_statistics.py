@@ -307,7 +307,7 @@ def test_a_file_as_long_as_the_limit_allows_does_not_end_the_program(
     errors = tmp_path / "errors"
     errors.write_bytes(b"x" * 1024)
     ended = runner.run(
-        [required_program("bash"), "-c", 'ulimit -f 1; sh -c "exit 3" 2>>"$0"', errors],
+        [required_program("bash"), "-c", 'ulimit -f 1; bash -c "exit 3" 2>>"$0"', errors],
         env={f"HAKMEM_{setting}": "1", "HAKMEM_RETAIN_MIN": "banana"},
         status=3,
         proven=False,
