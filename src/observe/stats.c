@@ -4,7 +4,6 @@
 #include "arena/arena.h"
 #include "arena/page_map.h"
 #include "base/bits.h"
-#include "base/text.h"
 #include "hakmem.h"
 #include "observe/census.h"
 #include "observe/counters.h"
@@ -15,7 +14,6 @@
 #include "options/options.h"
 #include "os/kept.h"
 #include "os/os.h"
-#include "os/report.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,14 +1,16 @@
+#define _GNU_SOURCE
 #include "os/kept.h"
 
 #include "base/bits.h"
 #include "base/text.h"
-#include "os/os.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -18,6 +20,18 @@ static struct {
     int duplicate; /* 0 where there is none */
     uint64_t device, inode;
 } kept;
+
+static bool is_file(int fd, uint64_t device, uint64_t inode) {
+    struct stat status;
+    return fstat(fd, &status) == 0 && status.st_dev == device && status.st_ino == inode;
+}
+
+/* Another descriptor of the same file, with a high number and closed on exec; -1 with errno. */
+static int duplicate_of(int fd) {
+    int duplicate = fcntl(fd, F_DUPFD_CLOEXEC, 200);
+    /* few are allowed */
+    return duplicate < 0 && errno == EINVAL ? fcntl(fd, F_DUPFD_CLOEXEC, 10) : duplicate;
+}
 
 static void note_error_output(void) {
     struct stat status;
@@ -35,7 +49,7 @@ static void note_error_output(void) {
 void os_keep_error_output(void) {
     note_error_output();
     if (kept.open && kept.duplicate <= 0) {
-        kept.duplicate = os_duplicate(STDERR_FILENO);
+        kept.duplicate = duplicate_of(STDERR_FILENO);
     }
 }
 
@@ -53,8 +67,7 @@ static COLD bool folder_allows(const char *path) {
 /* The standard stream that is the file; -1 if none is. */
 static COLD int stream_of(const struct stat *file) {
     for (int fd = STDERR_FILENO; fd >= STDIN_FILENO; fd--) {
-        struct stat status;
-        if (fstat(fd, &status) == 0 && status.st_dev == file->st_dev && status.st_ino == file->st_ino) {
+        if (is_file(fd, file->st_dev, file->st_ino)) {
             return fd;
         }
     }
@@ -75,18 +88,14 @@ static COLD bool will_be_there(const char *path) {
 }
 
 void os_keep_error_output_for(const char *path) {
-    int saved_errno = errno;
     note_error_output();
     if (kept.open && !will_be_there(path)) {
         os_keep_error_output();
     }
-    errno = saved_errno;
 }
 
 static bool is_kept(int fd) {
-    struct stat status;
-    return kept.open && fstat(fd, &status) == 0 && status.st_dev == kept.device &&
-           status.st_ino == kept.inode;
+    return kept.open && is_file(fd, kept.device, kept.inode);
 }
 
 int os_error_output(void) {
@@ -99,13 +108,20 @@ int os_error_output(void) {
                                                          : -1;
 }
 
+/* By the kernel itself: libc's open is a cancellation point. A pipe that nobody reads does not make the
+ * program wait. */
+static int open_emptied(const char *path) {
+    return (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK,
+                        0644);
+}
+
 int os_open_report(const char *path) {
     struct stat status;
     int stream = stat(path, &status) == 0 ? stream_of(&status) : -1;
     if (stream <= STDIN_FILENO) {
-        return os_open_for_writing(path);
+        return open_emptied(path);
     }
     /* By that name it is the one of the start, whatever has taken its number since. */
     bool is_meant = strcmp(path, "/dev/stderr") == 0 && os_error_output() >= 0;
-    return os_duplicate(is_meant ? os_error_output() : stream);
+    return duplicate_of(is_meant ? os_error_output() : stream);
 }

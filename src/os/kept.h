@@ -1,7 +1,7 @@
-/* The standard error of the process's start, for reports when it ends.
+/* Where reports go when the process ends: the standard error of its start, or a file.
  *
- * Promises that no other file is written to in its place, though the program may have closed every descriptor
- * and opened its own files under the same numbers.
+ * Promises that no other file is written to in the place of that standard error, though the program may have
+ * closed every descriptor and opened its own files under the same numbers.
  */
 #ifndef HAKMEM_OS_KEPT_H
 #define HAKMEM_OS_KEPT_H

@@ -7,7 +7,6 @@
 #include "os/sanitized.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -431,13 +430,6 @@ uint64_t os_now_ms_by_call(void) {
     return milliseconds(now);
 }
 
-COLD int os_open_for_writing(const char *path) {
-    /* Not libc's open, which is a cancellation point; and a pipe that nobody reads must not make the program
-     * wait. */
-    return (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK,
-                        0644);
-}
-
 bool os_pages_are_known(void) {
     return getauxval(AT_PAGESZ) == OS_PAGE_BYTES;
 }
@@ -447,18 +439,6 @@ size_t os_address_space_limit(void) {
     return KEEPING_ERRNO(int, getrlimit(RLIMIT_AS, &limit)) == 0 && limit.rlim_cur != RLIM_INFINITY
                ? limit.rlim_cur
                : SIZE_MAX;
-}
-
-bool os_file_may_have(size_t bytes) {
-    struct rlimit limit;
-    return getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
-           (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes);
-}
-
-COLD int os_duplicate(int fd) {
-    int duplicate = fcntl(fd, F_DUPFD_CLOEXEC, 200);
-    return duplicate < 0 && errno == EINVAL ? fcntl(fd, F_DUPFD_CLOEXEC, 10)
-                                            : duplicate; /* few are allowed */
 }
 
 void os_close(int fd) {

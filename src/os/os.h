@@ -93,11 +93,6 @@ size_t os_resident_bytes(void);
 /* Calls into the kernel that this layer has made for memory. */
 uint64_t os_call_count(void);
 
-int os_open_for_writing(const char *path); /* truncates; -1 on failure */
-/* Whether the limit of file sizes allows so many: beyond it, making a file longer sends a signal. */
-bool os_file_may_have(size_t bytes);
-/* Another descriptor of the same file, with a high number and closed on exec; -1 on failure. */
-int os_duplicate(int fd);
 void os_close(int fd);
 int os_process_id(void);
 /* Remembers the calling process as the one that all this is about: when the library starts and in a forked

@@ -119,6 +119,13 @@ static void sweep(const struct shared_file *own) {
 
 /* ---- The file ------------------------------------------------------------------------------------------ */
 
+/* Whether the limit of file sizes allows so many: beyond it, making a file longer sends a signal. */
+static bool file_may_have(size_t bytes) {
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+           (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes);
+}
+
 /* Whoever may write to the file may ask for things to be done, which must not be done with other rights. */
 static bool has_one_identity(void) {
     uid_t user, effective_user, saved_user;
@@ -130,7 +137,7 @@ static bool has_one_identity(void) {
 }
 
 void *shared_make(struct shared_file *file, size_t bytes) {
-    if (!has_one_identity() || !os_file_may_have(bytes)) {
+    if (!has_one_identity() || !file_may_have(bytes)) {
         return NULL;
     }
     name_file(file);
@@ -170,7 +177,7 @@ static int open_same(const struct shared_file *file) {
 }
 
 bool shared_extend(const struct shared_file *file, size_t offset, size_t bytes) {
-    int fd = os_file_may_have(offset + bytes) ? open_same(file) : -1;
+    int fd = file_may_have(offset + bytes) ? open_same(file) : -1;
     if (fd < 0) {
         return false;
     }
@@ -223,8 +230,7 @@ uint64_t os_start_ticks(void) {
 }
 
 int os_make_private_file(const char *path) {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY) {
+    if (!file_may_have(SIZE_MAX)) {
         errno = EFBIG;
         return -1;
     }

@@ -20,6 +20,9 @@ SMALL_RUN = [
 SET_DECAY_MS = 100
 RETAINED_MOST = 1 << 30
 ON_MALLOC = {"PYTHONMALLOC": "malloc"}
+OPEN_DESCRIPTORS = [sys.executable, "-c", "import os; print(os.listdir('/proc/self/fd'))"]
+# What HAKMEM_..._FILE names the file of, and what it needs beside that.
+REPORTS: dict[str, dict[str, str]] = {"STATS": {}, "PROF": {"HAKMEM_PROF": "1"}}
 
 
 def test_forced_libc_gives_the_same_result_and_is_logged(runner: Runner) -> None:
@@ -70,13 +73,12 @@ def test_statistics_appear_from_a_program_that_closes_what_is_not_its_own(runner
 
 
 def test_a_report_to_a_file_opens_nothing_that_the_program_would_see(runner: Runner, tmp_path: Path) -> None:
-    listing = [sys.executable, "-c", "import os; print(os.listdir('/proc/self/fd'))"]
-    plain = runner.run_plain(listing)
+    plain = runner.run_plain(OPEN_DESCRIPTORS)
     files = {
         **{"HAKMEM_STATS": "1", "HAKMEM_STATS_FILE": str(tmp_path / "stats"), "HAKMEM_STATS_SIGNAL": "12"},
         **{"HAKMEM_PROF": "1", "HAKMEM_PROF_FILE": str(tmp_path / "profile"), "HAKMEM_PROF_SIGNAL": "10"},
     }
-    assert runner.run(listing, env=files, proven=False).stdout == plain.stdout
+    assert runner.run(OPEN_DESCRIPTORS, env=files, proven=False).stdout == plain.stdout
 
 
 @pytest.mark.parametrize("name", ["nowhere/report", "folder", "pipe", "link", "/dev/full", "/dev/stderr"])
@@ -86,7 +88,7 @@ def test_a_file_that_cannot_be_written_is_told_by_a_program_that_closes_stderr(
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("/nowhere/report")
-    for kind, settings in {"STATS": {}, "PROF": {"HAKMEM_PROF": "1"}}.items():
+    for kind, settings in REPORTS.items():
         told = runner.run(
             [required_program("seq"), "1", "3"],
             env={**settings, f"HAKMEM_{kind}_FILE": str(tmp_path / name)},
@@ -105,9 +107,9 @@ def test_where_few_descriptors_are_allowed_a_file_that_cannot_be_written_is_told
 
 
 def test_a_report_to_what_is_no_file_but_takes_all_opens_nothing(runner: Runner) -> None:
-    listing = [sys.executable, "-c", "import os; print(os.listdir('/proc/self/fd'))"]
-    plain = runner.run_plain(listing)
-    assert runner.run(listing, env={"HAKMEM_STATS_FILE": "/dev/null"}, proven=False).stdout == plain.stdout
+    plain = runner.run_plain(OPEN_DESCRIPTORS)
+    shown = runner.run(OPEN_DESCRIPTORS, env={"HAKMEM_STATS_FILE": "/dev/null"}, proven=False)
+    assert shown.stdout == plain.stdout
 
 
 @pytest.mark.parametrize(("name", "number"), [("/dev/stdout", 1), ("/dev/stderr", 2), ("log", 2)])
@@ -131,7 +133,7 @@ def test_a_name_that_is_too_long_with_the_process_id_is_no_other_file(runner: Ru
         folder = folder / ("d" * 90)
     folder.mkdir(parents=True)
     name = str(folder / "f").ljust(1020, "f")
-    for kind, settings in {"STATS": {}, "PROF": {"HAKMEM_PROF": "1"}}.items():
+    for kind, settings in REPORTS.items():
         told = runner.run(
             [sys.executable, "-c", "pass"],
             env={**settings, f"HAKMEM_{kind}_FILE": f"{name}%p"},

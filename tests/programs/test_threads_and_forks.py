@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from .builder import Builder
-from .harness import Runner, required_program
+from .harness import Argument, Finished, Runner, required_program
 
 STORM_LIMIT_KB = 150 * 1024
 FREES_LIMIT_KB = 5 * 1024
@@ -13,6 +13,12 @@ ADDRESS_SPACE_LIMIT_KB = 300 * 1024
 # What a limit of 300 MiB must leave to the program's blocks, or it is of no use to anyone.
 LEAST_OBTAINED_MIB = 64
 LEAST_OF_2_GIB_MIB = 1536
+
+
+def run_limited(runner: Runner, limit_kb: int | None, *command: Argument) -> Finished:
+    """Runs it with so much address space; None: with all."""
+    limit = "unlimited" if limit_kb is None else str(limit_kb)
+    return runner.run(["bash", "-c", 'ulimit -v "$0" && exec "$@"', limit, *command])
 
 
 def test_child_of_threaded_parent_can_allocate(runner: Runner, builder: Builder) -> None:
@@ -67,7 +73,7 @@ def test_a_program_that_limits_its_address_space_while_others_allocate_has_it(
 @pytest.mark.parametrize("limit_gib", [2, 9, 20])
 def test_a_limit_of_address_space_leaves_most_of_it(runner: Runner, builder: Builder, limit_gib: int) -> None:
     program = builder.program("c/untouched_blocks.c")
-    finished = runner.run(["bash", "-c", f"ulimit -v {limit_gib << 20} && exec {program}"])
+    finished = run_limited(runner, limit_gib << 20, program)
     assert int(finished.text) >= limit_gib * 1024 * 3 // 4, finished
 
 
@@ -76,7 +82,7 @@ def test_a_narrow_limit_of_address_space_leaves_most_of_it(
     runner: Runner, builder: Builder, limit_mib: int
 ) -> None:
     program = builder.program("c/scarce_address_space.c")
-    finished = runner.run(["bash", "-c", f"ulimit -v {limit_mib << 10} && exec {program}"])
+    finished = run_limited(runner, limit_mib << 10, program)
     own_kib = 8 << 10  # of the program, the libraries and what it has of libc
     assert int(finished.text) >= ((limit_mib << 10) - own_kib) * 2 // 3, finished
 
@@ -84,9 +90,10 @@ def test_a_narrow_limit_of_address_space_leaves_most_of_it(
 def test_a_narrow_limit_leaves_something_where_the_kernel_maps_upwards(
     runner: Runner, builder: Builder
 ) -> None:
-    program = f"{required_program('setarch')} -L {builder.program('c/scarce_address_space.c')}"
+    upwards = [required_program("setarch"), "-L"]
+    program = builder.program("c/scarce_address_space.c")
     for _ in range(12):  # where what lies is chance
-        runner.run(["bash", "-c", f"ulimit -v {24 << 10} && exec {program} >/dev/null"])
+        run_limited(runner, 24 << 10, *upwards, program)
 
 
 @pytest.mark.parametrize("limit_mib", [60, 300, 5000])
@@ -94,20 +101,20 @@ def test_a_huge_block_that_grows_may_have_most_of_a_limit(
     runner: Runner, builder: Builder, limit_mib: int
 ) -> None:
     program = builder.program("c/huge_block_that_grows.c")
-    finished = runner.run(["bash", "-c", f"ulimit -v {limit_mib << 10} && exec {program}"])
+    finished = run_limited(runner, limit_mib << 10, program)
     assert int(finished.text) >= limit_mib // 2, finished
 
 
-@pytest.mark.parametrize("limit", [str(1 << 20), "unlimited"])
+@pytest.mark.parametrize("limit_kb", [1 << 20, None])
 def test_huge_blocks_that_come_and_go_find_a_place_each_time(
-    runner: Runner, builder: Builder, limit: str
+    runner: Runner, builder: Builder, limit_kb: int | None
 ) -> None:
     program = builder.program("c/huge_blocks_come_and_go.c")
-    runner.run(["bash", "-c", f"ulimit -v {limit} && exec {program}"])
+    run_limited(runner, limit_kb, program)
 
 
 def test_used_up_address_space_gives_null_and_enomem(runner: Runner, builder: Builder) -> None:
     program = builder.program("c/address_space_limit.c")
-    finished = runner.run(["bash", "-c", f"ulimit -v {ADDRESS_SPACE_LIMIT_KB} && exec {program}"])
+    finished = run_limited(runner, ADDRESS_SPACE_LIMIT_KB, program)
     obtained_mib = int(finished.text)
     assert LEAST_OBTAINED_MIB <= obtained_mib <= ADDRESS_SPACE_LIMIT_KB // 1024, finished
