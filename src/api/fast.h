@@ -1,8 +1,8 @@
 /* The fast paths: everything that most calls do.
  *
  * Promises no call, no saved register and no atomic read-modify-write before the block is handed over;
- * whatever else may be needed is behind one tail call that takes the original argument alone.
- * Relies on the magazines, the page map and the thread's heap.
+ * whatever else may be needed is behind one tail call that takes the original argument, and what is in
+ * registers by then. Relies on the magazines, the page map and the thread's heap.
  */
 #ifndef HAKMEM_API_FAST_H
 #define HAKMEM_API_FAST_H
@@ -28,7 +28,8 @@ static ALWAYS_INLINE void *fast_allocate(size_t size, void *(*otherwise)(size_t)
 
 /* A block of this heap, and of no other, has a page-map word that differs from the heap's tag only in
  * its class offset; every other pointer, NULL too, gives an offset beyond the magazines. */
-static ALWAYS_INLINE void fast_release(void *p, void (*otherwise)(void *)) {
+static ALWAYS_INLINE void fast_release(void *p, void (*otherwise)(void *),
+                                       void (*of_others)(void *, uint32_t, struct heap *)) {
     uintptr_t index = (uintptr_t)p >> SLAB_SHIFT;
     if (UNLIKELY(index >= page_map_limit)) {
         otherwise(p);
@@ -38,7 +39,7 @@ static ALWAYS_INLINE void fast_release(void *p, void (*otherwise)(void *)) {
     /* relaxed: as page_map_get */
     uint32_t offset = atomic_load_explicit(&page_map_words[index], memory_order_relaxed) ^ heap->tag;
     if (UNLIKELY(offset >= sizeof heap->magazines)) {
-        otherwise(p);
+        of_others(p, offset, heap);
         return;
     }
     struct magazine *m = (struct magazine *)(void *)((char *)heap + offset);

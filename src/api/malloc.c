@@ -6,7 +6,7 @@ void *hak_malloc(size_t size) {
 }
 
 void hak_free(void *p) {
-    fast_release(p, release);
+    fast_release(p, release, release_of_others);
 }
 
 ALSO_NAMED(malloc, hak_malloc, void *, (size_t size))

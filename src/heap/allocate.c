@@ -170,7 +170,7 @@ static void release_block(void *p, uint32_t word) {
         return;
     }
     if (heap->tag >> PAGE_WORD_OWNER_SHIFT != page_word_owner(word)) {
-        heap_free_remote(heap, p, size_class);
+        heap_free_remote(heap, p, word);
         return;
     }
     struct magazine *m = &heap->magazines[size_class];
@@ -182,17 +182,6 @@ static void release_block(void *p, uint32_t word) {
         }
     }
     *m->top++ = p;
-}
-
-/* The commonest reason to be here: the block is another thread's, and there is room for it. */
-static inline bool release_remote(void *p, uint32_t word) {
-    struct heap *heap = thread_heap_now();
-    uint32_t owner = page_word_owner(word);
-    if (UNLIKELY(owner - 1 >= PAGE_OWNER_HUGE - 1 || owner == page_word_owner(heap->tag) ||
-                 heap == &heap_of_no_thread || sampling_owns(owner))) {
-        return false;
-    }
-    return heap_hold_remote(heap, p, page_word_class(word));
 }
 
 static NOINLINE void release_otherwise(void *p, uint32_t word) {
@@ -212,12 +201,29 @@ static NOINLINE void release_otherwise(void *p, uint32_t word) {
 }
 
 NOINLINE void release(void *p) {
-    if (p == NULL) { /* before anything else: programs drop what may not be there */
+    if (p != NULL) {
+        release_otherwise(p, page_map_get(p));
+    }
+}
+
+/* The buffer is empty or full or has another owner's blocks, or the block is no other thread's small one. */
+static NOINLINE void release_of_any(void *p, uint32_t word, struct heap *heap) {
+    uint32_t owner = page_word_owner(word);
+    bool is_remote = owner - 1 < PAGE_OWNER_HUGE - 1 && heap != &heap_of_no_thread && !sampling_owns(owner);
+    if (!is_remote || !heap_hold_remote(heap, p, word)) {
+        release(p);
+    }
+}
+
+NOINLINE void release_of_others(void *p, uint32_t offset, struct heap *heap) {
+    uint32_t theirs = offset ^ heap->remote_key;
+    uint32_t n = atomic_load_explicit(&heap->remote_count, memory_order_relaxed); /* the owner's own */
+    if (LIKELY(theirs < KEPT_CLASSES * CLASS_SCALE) && LIKELY(n - 1 < REMOTE_BLOCKS - 1)) {
+        heap_put_remote(heap, n, p, theirs / CLASS_SCALE);
         return;
     }
-    uint32_t word = page_map_get(p);
-    if (!release_remote(p, word)) {
-        release_otherwise(p, word);
+    if (p != NULL) { /* before anything else: programs drop what may not be there */
+        release_of_any(p, offset ^ heap->tag, heap);
     }
 }
 

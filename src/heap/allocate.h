@@ -19,6 +19,9 @@ void *allocate_zeroed(size_t size);
 
 /* Keeps errno. NULL is ignored. */
 void release(void *p);
+/* The same where the page-map word, combined with the tag of the calling thread's heap, is `offset`, and no
+ * class offset. */
+void release_of_others(void *p, uint32_t offset, struct heap *heap);
 
 /* As realloc with `p` not NULL and `size` not 0. */
 void *reallocate(void *p, size_t size);

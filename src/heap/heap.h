@@ -60,7 +60,8 @@ struct counters {
     _Atomic uint64_t refill_batches[BATCH_SIZES], flush_batches[BATCH_SIZES]; /* by log2 of the blocks */
     _Atomic uint64_t flushes, flushed_blocks;
     _Atomic uint64_t flushes_full, flushes_stocked, flushes_exit, flushes_reclaim, flushes_api, flushes_idle;
-    _Atomic uint64_t remote_frees, remote_flushes, remote_kept, remote_parcels;
+    _Atomic uint64_t remote_frees; /* but those in the buffer, and those kept */
+    _Atomic uint64_t remote_flushes, remote_kept, remote_parcels;
     _Atomic uint64_t slabs_created, slabs_recycled, slabs_released, slabs_adopted;
     _Atomic uint64_t large_allocs, large_frees, huge_allocs, huge_frees, huge_remaps;
     _Atomic uint64_t magazine_growths;
@@ -84,13 +85,20 @@ static inline void count_batch(_Atomic uint64_t batches[BATCH_SIZES], size_t blo
 }
 
 #define REMOTE_BLOCKS 256
-/* A buffer that pins more than this is flushed before it is full. */
+/* A buffer whose blocks of other lanes than the tiny one pin more than this is flushed before it is full. */
 #define REMOTE_BYTES_MAX ((size_t)256 << 10)
+
+/* Blocks with their classes, which page-map words were read for when they were freed. */
+struct classed_blocks {
+    uint8_t classes[REMOTE_BLOCKS];
+    void *blocks[REMOTE_BLOCKS];
+};
+_Static_assert(SIZE_CLASSES - 1 <= UINT8_MAX, "a class is one byte");
 
 #define PARCELS 16
 struct parcel {
     uint32_t count;
-    void *blocks[REMOTE_BLOCKS];
+    struct classed_blocks held;
 };
 
 /* A shared heap serves threads that have none, under a lock; the one of samples has nothing but sampled
@@ -114,6 +122,10 @@ struct heap {
     struct magazine magazines[SIZE_CLASSES]; /* first: a class offset is an offset into the heap */
     uint32_t tag;                            /* page_word(id, 0); 0 in the heap of no thread */
     uint32_t id;
+    /* What tells class offsets of blocks of the remote buffer's owner, as the tag does of this heap's own,
+     * combined with that: see release_of_others. Of no meaning while the buffer is empty. */
+    uint32_t remote_key;
+    _Atomic uint32_t remote_count;  /* relaxed: the owner's alone; others read it for statistics */
     void **slots_free, **slots_end; /* room for magazine arrays behind the heap */
     struct search search, measured; /* for holes, by the owner: to be purged, and only looked at */
     uint32_t asked_last;            /* heap, for a slab */
@@ -133,9 +145,8 @@ struct heap {
     /* Not 0 while the owner is behind the fast path and may sleep holding on to the heap. relaxed, and in the
      * order of the owner's program: others read it only of a thread that sleeps */
     _Atomic uint32_t busy;
-    /* relaxed: the owner's alone; others read them for statistics */
-    _Atomic uint32_t remote_count;
-    _Atomic size_t remote_bytes;
+    bool remote_mixed;   /* the buffer's blocks are of several owners */
+    size_t remote_bytes; /* of its blocks that are not of the tiny lane */
     struct counters counters;
 
     struct owner {       /* of an active heap; under the registry's lock */
@@ -164,7 +175,7 @@ struct heap {
 
     /* On the same page so far is what every thread needs; bins and buffers take others as they are used. */
     _Alignas(2 * CACHE_LINE_BYTES) struct bin bins[SIZE_CLASSES];
-    void *remote[REMOTE_BLOCKS];
+    struct classed_blocks remote;
     struct parcel parcels[PARCELS];
 };
 
@@ -227,22 +238,13 @@ size_t heap_flush_magazine(struct heap *heap, unsigned size_class, enum flush_ca
 void heap_return_blocks(struct heap *heap, void *const *blocks, size_t n);
 /* The same for blocks of one class. */
 void heap_return_class(struct heap *heap, unsigned size_class, void *const *blocks, size_t n);
-/* Takes the block of another heap from the program. */
-void heap_free_remote(struct heap *heap, void *block, unsigned size_class);
-/* Puts it into the remote buffer, while there is room for more than one. */
-static inline bool heap_buffer_remote(struct heap *heap, void *block, unsigned size_class) {
-    /* relaxed: the owner's own, here and below */
-    uint32_t n = atomic_load_explicit(&heap->remote_count, memory_order_relaxed);
-    size_t bytes =
-        atomic_load_explicit(&heap->remote_bytes, memory_order_relaxed) + size_classes[size_class].bytes;
-    if (UNLIKELY(n + 1 == REMOTE_BLOCKS || bytes > REMOTE_BYTES_MAX)) {
-        return false;
-    }
-    heap->remote[n] = block;
-    atomic_store_explicit(&heap->remote_count, n + 1, memory_order_relaxed);
-    atomic_store_explicit(&heap->remote_bytes, bytes, memory_order_relaxed);
-    count(&heap->counters.remote_frees, 1);
-    return true;
+/* Takes the block of another heap, of which the page map says `word`, from the program. */
+void heap_free_remote(struct heap *heap, void *block, uint32_t word);
+/* Puts it into the remote buffer, which has room and `n` blocks. */
+static inline void heap_put_remote(struct heap *heap, uint32_t n, void *block, unsigned size_class) {
+    heap->remote.blocks[n] = block;
+    heap->remote.classes[n] = (uint8_t)size_class;
+    atomic_store_explicit(&heap->remote_count, n + 1, memory_order_relaxed); /* the owner's own */
 }
 void heap_flush_remote(struct heap *heap);
 
@@ -257,14 +259,17 @@ static inline bool heap_keep_remote(struct heap *heap, void *block, unsigned siz
         return false;
     }
     *m->top++ = block;
-    count(&heap->counters.remote_frees, 1);
     count(&heap->counters.remote_kept, 1);
     return true;
 }
-
 /* As heap_free_remote, where there is room. */
-static inline bool heap_hold_remote(struct heap *heap, void *block, unsigned size_class) {
-    return heap_keep_remote(heap, block, size_class) || heap_buffer_remote(heap, block, size_class);
+bool heap_hold_remote(struct heap *heap, void *block, uint32_t word);
+/* Blocks of other heaps that the thread has freed. */
+static inline uint64_t heap_remote_frees(const struct heap *heap) {
+    /* relaxed, all: a statistic */
+    return atomic_load_explicit(&heap->counters.remote_frees, memory_order_relaxed) +
+           atomic_load_explicit(&heap->counters.remote_kept, memory_order_relaxed) +
+           atomic_load_explicit(&heap->remote_count, memory_order_relaxed);
 }
 /* Everything the thread holds back: magazines, remote buffer and parcels. */
 size_t heap_flush_all(struct heap *heap, enum flush_cause cause);
@@ -273,9 +278,8 @@ void heap_check_block(const char *action, const void *block);
 
 /* ---- parcel.c: blocks on their way to their owner --------------------------------------------- */
 
-/* Leaves blocks of together `bytes` (not 0) with the heap that they belong to, any thread; false if it takes
- * no parcel. */
-bool parcel_send(struct heap *to, void *const *blocks, size_t n, size_t bytes);
+/* Leaves `n` blocks with the heap that they belong to, any thread; false if it takes no parcel. */
+bool parcel_send(struct heap *to, const struct classed_blocks *blocks, size_t n);
 static inline bool parcels_waiting(const struct heap *heap) {
     return atomic_load_explicit(&heap->parcels_posted, memory_order_relaxed) !=
            0; /* who takes one acquires */

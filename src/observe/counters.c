@@ -106,6 +106,8 @@ static void read_all(struct counter_values *out) {
         /* That of samples has no magazines, and its slabs are not the program's doing. */
         if (atomic_load_explicit(&heap->state, memory_order_relaxed) != HEAP_OF_SAMPLES) {
             add(&heap->counters, out);
+            out->counters[COUNTER_REMOTE_FREED_BLOCKS] +=
+                heap_remote_frees(heap) - read_counter(&heap->counters.remote_frees);
         }
     }
     add(&counters_of_no_heap, out);

@@ -9,8 +9,10 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <tuple>
 #include <vector>
 
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -222,6 +224,48 @@ TEST(RemoteFree, AChildOfForkHasWhatIsInParcels) {
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
+
+// In runs of one owner, from one block to all; small blocks alone, and among larger ones.
+class ManyOwners : public testing::TestWithParam<std::tuple<unsigned, std::size_t>> {};
+
+TEST_P(ManyOwners, GetBackAllThatOneThreadFrees) {
+    constexpr std::size_t kOwners = 5;
+    constexpr std::size_t kHeld = 3000;
+    const auto [bits, run] = GetParam();
+    std::vector<Item> items(kOwners * kHeld);
+    std::atomic<std::size_t> damaged{0};
+    hak_stats_t stats{};
+    hak_stats_get(&stats);
+    const std::uint64_t before = stats.remote_frees;
+    pthread_barrier_t barrier;
+    pthread_barrier_init(&barrier, nullptr, kOwners + 1);
+    run_threads(kOwners + 1, [&, bits = bits, run = run](std::size_t number) {
+        Random random(number);
+        for (std::size_t round = 0; round < scaled(8); round++) {
+            for (std::size_t i = number * kHeld; number < kOwners && i < (number + 1) * kHeld; i++) {
+                items[i] = make_item(random, bits);
+            }
+            pthread_barrier_wait(&barrier);
+            for (std::size_t i = 0; number == kOwners && i < items.size(); i++) {
+                const std::size_t turn = i / (run * kOwners);
+                const std::size_t of_turn = i % (run * kOwners);
+                damaged += free_item(items[of_turn / run * kHeld + turn * run + of_turn % run]) ? 0 : 1;
+            }
+            pthread_barrier_wait(&barrier);
+        }
+    });
+    pthread_barrier_destroy(&barrier);
+    EXPECT_EQ(damaged.load(), 0u);
+    hak_collect();
+    hak_stats_get(&stats);
+    EXPECT_EQ(stats.live_blocks, 0u);
+    EXPECT_EQ(stats.cached_bytes, 0u);
+    EXPECT_EQ(stats.remote_frees - before, items.size() * scaled(8));
+}
+
+INSTANTIATE_TEST_SUITE_P(Orders, ManyOwners,
+                         testing::Combine(testing::Values(6, 10, 15),
+                                          testing::Values<std::size_t>(1, 3, 100, 300, 3000)));
 
 // While all send to all, some collect, and owners come and go.
 TEST(RemoteFree, ParcelsLoseNothingWhoeverOpensThem) {
