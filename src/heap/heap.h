@@ -238,6 +238,13 @@ size_t heap_flush_magazine(struct heap *heap, unsigned size_class, enum flush_ca
 void heap_return_blocks(struct heap *heap, void *const *blocks, size_t n);
 /* The same for blocks of one class. */
 void heap_return_class(struct heap *heap, unsigned size_class, void *const *blocks, size_t n);
+/* Everything the thread holds back: magazines, remote buffer and parcels. */
+size_t heap_flush_all(struct heap *heap, enum flush_cause cause);
+/* Aborts unless `block` is the start of a block that was handed out; `action` begins the message. */
+void heap_check_block(const char *action, const void *block);
+
+/* ---- remote.c: blocks of other heaps that the thread has freed ---------------------------------- */
+
 /* Takes the block of another heap, of which the page map says `word`, from the program. */
 void heap_free_remote(struct heap *heap, void *block, uint32_t word);
 /* Puts it into the remote buffer, which has room and `n` blocks. */
@@ -246,22 +253,14 @@ static inline void heap_put_remote(struct heap *heap, uint32_t n, void *block, u
     heap->remote.classes[n] = (uint8_t)size_class;
     atomic_store_explicit(&heap->remote_count, n + 1, memory_order_relaxed); /* the owner's own */
 }
-void heap_flush_remote(struct heap *heap);
+/* Returns what is in the buffer to its slabs; gives the number of blocks. */
+size_t heap_flush_remote(struct heap *heap);
 
 /* Other threads' blocks from this class on stay with the thread that freed them, where its magazine has room.
  * Smaller ones go back to their owner: threads that run shall not get blocks of the same cache line, and a
  * block that is freed again and again is freed fastest by its owner. */
 #define KEPT_CLASSES TINY_CLASSES
 
-static inline bool heap_keep_remote(struct heap *heap, void *block, unsigned size_class) {
-    struct magazine *m = &heap->magazines[size_class];
-    if (size_class < KEPT_CLASSES || m->top == m->end) {
-        return false;
-    }
-    *m->top++ = block;
-    count(&heap->counters.remote_kept, 1);
-    return true;
-}
 /* As heap_free_remote, where there is room. */
 bool heap_hold_remote(struct heap *heap, void *block, uint32_t word);
 /* Blocks of other heaps that the thread has freed. */
@@ -271,10 +270,6 @@ static inline uint64_t heap_remote_frees(const struct heap *heap) {
            atomic_load_explicit(&heap->counters.remote_kept, memory_order_relaxed) +
            atomic_load_explicit(&heap->remote_count, memory_order_relaxed);
 }
-/* Everything the thread holds back: magazines, remote buffer and parcels. */
-size_t heap_flush_all(struct heap *heap, enum flush_cause cause);
-/* Aborts unless `block` is the start of a block that was handed out; `action` begins the message. */
-void heap_check_block(const char *action, const void *block);
 
 /* ---- parcel.c: blocks on their way to their owner --------------------------------------------- */
 

@@ -59,7 +59,8 @@ bool parcel_send(struct heap *to, const struct classed_blocks *blocks, size_t n)
     if (atomic_load_explicit(&to->state, memory_order_relaxed) != HEAP_ACTIVE || !decay_is_on()) {
         return false;
     }
-    unsigned among = (unsigned)max_size(min_size(PARCELS_BYTES / bytes_of(blocks, n), PARCELS), 1);
+    size_t fit = PARCELS_BYTES / max_size(bytes_of(blocks, n), 1);
+    unsigned among = (unsigned)max_size(min_size(fit, PARCELS), 1);
     unsigned parcel = claim(to, among);
     if (parcel == PARCELS) {
         return false;
