@@ -1,5 +1,5 @@
-#include "api/fast.h"
 #include "api/names.h"
+#include "heap/fast.h"
 
 #include <errno.h>
 #include <string.h>
@@ -13,7 +13,7 @@ void *hak_calloc(size_t n, size_t size) {
     if (UNLIKELY(bytes > TINY_MAX_BYTES)) {
         return allocate_zeroed(bytes);
     }
-    void *p = fast_allocate(bytes, allocate);
+    void *p = fast_allocate(bytes);
     return LIKELY(p != NULL) ? memset(p, 0, bytes) : NULL;
 }
 

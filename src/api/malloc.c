@@ -1,12 +1,12 @@
-#include "api/fast.h"
 #include "api/names.h"
+#include "heap/fast.h"
 
 void *hak_malloc(size_t size) {
-    return fast_allocate(size, allocate);
+    return fast_allocate(size);
 }
 
 void hak_free(void *p) {
-    fast_release(p, release, release_of_others);
+    fast_release(p);
 }
 
 ALSO_NAMED(malloc, hak_malloc, void *, (size_t size))

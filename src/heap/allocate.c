@@ -2,6 +2,7 @@
 
 #include "arena/arena.h"
 #include "heap/collect.h"
+#include "heap/fast.h"
 #include "heap/foreign.h"
 #include "heap/large.h"
 #include "heap/sampling.h"
@@ -111,6 +112,24 @@ NOINLINE void *allocate(size_t size) {
     return LIKELY(p != NULL) ? p : serve_at_last(size);
 }
 
+NOINLINE void *allocate_mid(size_t size) {
+    if (UNLIKELY(size - TINY_MAX_BYTES - 1 >= MID_MAX_BYTES - TINY_MAX_BYTES)) {
+        return allocate(size);
+    }
+    /* The heap of no thread has nothing in its magazines. */
+    struct magazine *m = &thread_heap_now()->magazines[size_class_for_mid(size)];
+    void **top = m->top;
+    if (UNLIKELY(top == m->base)) {
+        return allocate(size);
+    }
+    thread_self.sample_left -= (int64_t)size;
+    if (UNLIKELY(thread_self.sample_left < 0)) {
+        return allocate(size);
+    }
+    m->top = top - 1;
+    return top[-1];
+}
+
 void *allocate_aligned(size_t alignment, size_t size) {
     if (size > REQUEST_MAX_BYTES || alignment > REQUEST_MAX_BYTES) {
         return out_of_memory(size);
@@ -125,7 +144,7 @@ void *allocate_aligned(size_t alignment, size_t size) {
 
 void *allocate_zeroed(size_t size) {
     if (size <= MID_MAX_BYTES) {
-        void *p = allocate(size);
+        void *p = fast_allocate(size);
         return p == NULL ? NULL : memset(p, 0, size);
     }
     if (size > REQUEST_MAX_BYTES) {
@@ -273,10 +292,10 @@ static void note_resized(void *p, size_t had) {
 }
 
 static void *reallocate_by_copy(void *p, size_t held, size_t size) {
-    void *fresh = allocate(size);
+    void *fresh = fast_allocate(size);
     if (fresh != NULL) {
         memcpy(fresh, p, min_size(held, size));
-        release(p);
+        fast_release(p);
     }
     return fresh;
 }

@@ -65,30 +65,30 @@ static inline unsigned size_class_of(size_t size) { /* size <= MID_MAX_BYTES */
     return size <= TINY_MAX_BYTES ? tiny_class_offsets[size] / CLASS_SCALE : size_class_by_shifts(size);
 }
 
-/* What a spaced class of the mid lane has been asked for. */
+/* What a spaced class of the mid lane has been asked for, as far as each request looks at it. */
 struct size_class_use {
     _Atomic uint32_t
         largest; /* request of this window; relaxed: losing one costs a request the spaced class */
-    _Atomic uint32_t largest_before; /* of the window before; relaxed: likewise */
     /* The blocks of its exact class, or 0. release store in size_class_grow pairs with the acquire load in
      * size_class_for: whoever sees it sees the class. */
     _Atomic uint32_t exact_bytes;
-    _Atomic uint32_t slabs; /* made for the class so far; relaxed: a count */
-    _Atomic bool defined;   /* relaxed: says who may write the exact class, before it is in use */
 };
 extern INTERNAL struct size_class_use size_class_uses[EXACT_CLASSES];
 
-/* The class that serves a request: the exact one where there is one and it is large enough. */
-static inline unsigned size_class_for(size_t size) { /* size <= MID_MAX_BYTES */
-    if (size <= TINY_MAX_BYTES) {
-        return tiny_class_offsets[size] / CLASS_SCALE;
-    }
+/* The class that serves a request of the mid lane: the exact one where there is one and it is large enough.
+ */
+static inline unsigned size_class_for_mid(size_t size) {
     unsigned c = size_class_by_shifts(size);
     struct size_class_use *use = &size_class_uses[c - TINY_CLASSES];
     if (UNLIKELY(size > atomic_load_explicit(&use->largest, memory_order_relaxed))) {
         atomic_store_explicit(&use->largest, (uint32_t)size, memory_order_relaxed);
     }
     return size <= atomic_load_explicit(&use->exact_bytes, memory_order_acquire) ? c + EXACT_CLASSES : c;
+}
+
+/* The same of the tiny lane, too. */
+static inline unsigned size_class_for(size_t size) { /* size <= MID_MAX_BYTES */
+    return size <= TINY_MAX_BYTES ? tiny_class_offsets[size] / CLASS_SCALE : size_class_for_mid(size);
 }
 
 /* The class gets another slab. Where a program fills slab after slab of a spaced class of the mid lane and

@@ -1,4 +1,4 @@
-"""Counts the instructions of a malloc(16)+free pair under callgrind and holds them to a budget.
+"""Counts the instructions of a pair of malloc and free under callgrind and holds them to a budget.
 
 The program runs twice with different numbers of pairs: the difference holds neither start-up nor
 slow paths, and toggling collection in malloc and free leaves out the loop and the PLT.
@@ -17,7 +17,7 @@ FEW = 10_000
 MANY = 110_000
 
 
-def collected_instructions(valgrind: str, program: str, pairs: int, directory: Path) -> int:
+def collected_instructions(valgrind: str, program: str, pairs: int, size: int, directory: Path) -> int:
     """Instructions inside malloc and free in one run of the program."""
     profile = directory / f"callgrind.{pairs}"
     command = [
@@ -28,6 +28,7 @@ def collected_instructions(valgrind: str, program: str, pairs: int, directory: P
         f"--callgrind-out-file={profile}",
         program,
         str(pairs),
+        str(size),
     ]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode != 0:
@@ -41,15 +42,16 @@ def collected_instructions(valgrind: str, program: str, pairs: int, directory: P
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--valgrind", required=True)
-    parser.add_argument("--program", required=True, help="linked to the library, takes the number of pairs")
+    parser.add_argument("--program", required=True, help="linked to the library, takes the number of pairs and the size")
+    parser.add_argument("--size", required=True, type=int, help="of the blocks, in bytes")
     parser.add_argument("--budget", required=True, type=float, help="most instructions a pair may take")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
-        few = collected_instructions(arguments.valgrind, arguments.program, FEW, directory)
-        many = collected_instructions(arguments.valgrind, arguments.program, MANY, directory)
+        few = collected_instructions(arguments.valgrind, arguments.program, FEW, arguments.size, directory)
+        many = collected_instructions(arguments.valgrind, arguments.program, MANY, arguments.size, directory)
     pair = (many - few) / (MANY - FEW)
-    print(f"instructions for malloc(16) and free: {pair:.2f} (budget {arguments.budget:g})")
+    print(f"instructions for malloc({arguments.size}) and free: {pair:.2f} (budget {arguments.budget:g})")
     if pair < 4:
         print("fewer than two functions can have: callgrind did not see malloc and free")
         return 1

@@ -4,23 +4,23 @@
  * whatever else may be needed is behind one tail call that takes the original argument, and what is in
  * registers by then. Relies on the magazines, the page map and the thread's heap.
  */
-#ifndef HAKMEM_API_FAST_H
-#define HAKMEM_API_FAST_H
+#ifndef HAKMEM_HEAP_FAST_H
+#define HAKMEM_HEAP_FAST_H
 
 #include "heap/allocate.h"
 
-static ALWAYS_INLINE void *fast_allocate(size_t size, void *(*otherwise)(size_t)) {
+static ALWAYS_INLINE void *fast_allocate(size_t size) {
     if (UNLIKELY(size > TINY_MAX_BYTES)) {
-        return otherwise(size);
+        return allocate_mid(size);
     }
     struct magazine *m = (struct magazine *)(void *)((char *)thread_heap_now() + tiny_class_offsets[size]);
     void **top = m->top;
     if (UNLIKELY(top == m->base)) {
-        return otherwise(size);
+        return allocate(size);
     }
     thread_self.sample_left -= (int64_t)size;
     if (UNLIKELY(thread_self.sample_left < 0)) {
-        return otherwise(size);
+        return allocate(size);
     }
     m->top = top - 1;
     return top[-1];
@@ -28,24 +28,23 @@ static ALWAYS_INLINE void *fast_allocate(size_t size, void *(*otherwise)(size_t)
 
 /* A block of this heap, and of no other, has a page-map word that differs from the heap's tag only in
  * its class offset; every other pointer, NULL too, gives an offset beyond the magazines. */
-static ALWAYS_INLINE void fast_release(void *p, void (*otherwise)(void *),
-                                       void (*of_others)(void *, uint32_t, struct heap *)) {
+static ALWAYS_INLINE void fast_release(void *p) {
     uintptr_t index = (uintptr_t)p >> SLAB_SHIFT;
     if (UNLIKELY(index >= page_map_limit)) {
-        otherwise(p);
+        release(p);
         return;
     }
     struct heap *heap = thread_heap_now();
     /* relaxed: as page_map_get */
     uint32_t offset = atomic_load_explicit(&page_map_words[index], memory_order_relaxed) ^ heap->tag;
     if (UNLIKELY(offset >= sizeof heap->magazines)) {
-        of_others(p, offset, heap);
+        release_of_others(p, offset, heap);
         return;
     }
     struct magazine *m = (struct magazine *)(void *)((char *)heap + offset);
     void **top = m->top;
     if (UNLIKELY(top == m->end)) {
-        otherwise(p);
+        release(p);
         return;
     }
     *top = p;
