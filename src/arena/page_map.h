@@ -59,7 +59,11 @@ static inline _Atomic uint32_t *page_map_word(uintptr_t address) {
 /* relaxed: a thread that holds a block got it, and with it the word, through the program's own
  * synchronisation; for any other pointer every answer is as good */
 static inline uint32_t page_map_get(const void *p) {
-    _Atomic uint32_t *word = page_map_word((uintptr_t)p);
+    uintptr_t index = (uintptr_t)p >> SLAB_SHIFT;
+    if (LIKELY(index < page_map_limit)) {
+        return atomic_load_explicit(&page_map_words[index], memory_order_relaxed);
+    }
+    _Atomic uint32_t *word = region_page_word((uintptr_t)p);
     return word == NULL ? 0 : atomic_load_explicit(word, memory_order_relaxed);
 }
 

@@ -219,29 +219,30 @@ static NOINLINE void release_otherwise(void *p, uint32_t word) {
     }
 }
 
-NOINLINE void release(void *p) {
-    if (p != NULL) {
-        release_otherwise(p, page_map_get(p));
+static NOINLINE void release_of_any(void *p, uint32_t word, struct heap *heap) {
+    uint32_t owner = page_word_owner(word);
+    bool is_remote = owner - 1 < PAGE_OWNER_HUGE - 1 && owner != page_word_owner(heap->tag) &&
+                     heap != &heap_of_no_thread && !sampling_owns(owner);
+    if (!is_remote || !heap_hold_remote(heap, p, word)) {
+        release_otherwise(p, word);
     }
 }
 
-/* The buffer is empty or full or has another owner's blocks, or the block is no other thread's small one. */
-static NOINLINE void release_of_any(void *p, uint32_t word, struct heap *heap) {
-    uint32_t owner = page_word_owner(word);
-    bool is_remote = owner - 1 < PAGE_OWNER_HUGE - 1 && heap != &heap_of_no_thread && !sampling_owns(owner);
-    if (!is_remote || !heap_hold_remote(heap, p, word)) {
-        release(p);
+NOINLINE void release(void *p) {
+    if (p != NULL) { /* before anything else: programs drop what may not be there */
+        release_of_any(p, page_map_get(p), thread_heap_now());
     }
 }
 
 NOINLINE void release_of_others(void *p, uint32_t offset, struct heap *heap) {
     uint32_t theirs = offset ^ heap->remote_key;
-    uint32_t n = atomic_load_explicit(&heap->remote_count, memory_order_relaxed); /* the owner's own */
-    if (LIKELY(theirs < KEPT_CLASSES * CLASS_SCALE) && LIKELY(n - 1 < REMOTE_BLOCKS - 1)) {
-        heap_put_remote(heap, n, p, theirs / CLASS_SCALE);
-        return;
+    if (LIKELY(theirs < KEPT_CLASSES * CLASS_SCALE)) {
+        size_t n = heap_remote_count(heap);
+        if (LIKELY(n - 1 < REMOTE_BLOCKS - 1) && LIKELY(heap_put_remote(heap, n, p, theirs))) {
+            return;
+        }
     }
-    if (p != NULL) { /* before anything else: programs drop what may not be there */
+    if (p != NULL) {
         release_of_any(p, offset ^ heap->tag, heap);
     }
 }

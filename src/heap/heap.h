@@ -60,7 +60,7 @@ struct counters {
     _Atomic uint64_t refill_batches[BATCH_SIZES], flush_batches[BATCH_SIZES]; /* by log2 of the blocks */
     _Atomic uint64_t flushes, flushed_blocks;
     _Atomic uint64_t flushes_full, flushes_stocked, flushes_exit, flushes_reclaim, flushes_api, flushes_idle;
-    _Atomic uint64_t remote_frees; /* but those in the buffer, and those kept */
+    _Atomic uint64_t remote_frees; /* but those kept */
     _Atomic uint64_t remote_flushes, remote_kept, remote_parcels;
     _Atomic uint64_t slabs_created, slabs_recycled, slabs_released, slabs_adopted;
     _Atomic uint64_t large_allocs, large_frees, huge_allocs, huge_frees, huge_remaps;
@@ -85,20 +85,13 @@ static inline void count_batch(_Atomic uint64_t batches[BATCH_SIZES], size_t blo
 }
 
 #define REMOTE_BLOCKS 256
-/* A buffer whose blocks of other lanes than the tiny one pin more than this is flushed before it is full. */
+/* A buffer that pins more than this is flushed before it is full. */
 #define REMOTE_BYTES_MAX ((size_t)256 << 10)
-
-/* Blocks with their classes, which page-map words were read for when they were freed. */
-struct classed_blocks {
-    uint8_t classes[REMOTE_BLOCKS];
-    void *blocks[REMOTE_BLOCKS];
-};
-_Static_assert(SIZE_CLASSES - 1 <= UINT8_MAX, "a class is one byte");
 
 #define PARCELS 16
 struct parcel {
     uint32_t count;
-    struct classed_blocks held;
+    void *blocks[REMOTE_BLOCKS];
 };
 
 /* A shared heap serves threads that have none, under a lock; the one of samples has nothing but sampled
@@ -125,7 +118,11 @@ struct heap {
     /* What tells class offsets of blocks of the remote buffer's owner, as the tag does of this heap's own,
      * combined with that: see release_of_others. Of no meaning while the buffer is empty. */
     uint32_t remote_key;
-    _Atomic uint32_t remote_count;  /* relaxed: the owner's alone; others read it for statistics */
+    bool remote_mixed; /* the buffer's blocks are of several owners */
+    /* counters.remote_frees when the buffer was last empty: the rest is in it. relaxed: the owner's alone;
+     * others read it for statistics */
+    _Atomic uint64_t remote_base;
+    size_t remote_bytes;            /* of the buffer's blocks */
     void **slots_free, **slots_end; /* room for magazine arrays behind the heap */
     struct search search, measured; /* for holes, by the owner: to be purged, and only looked at */
     uint32_t asked_last;            /* heap, for a slab */
@@ -145,8 +142,6 @@ struct heap {
     /* Not 0 while the owner is behind the fast path and may sleep holding on to the heap. relaxed, and in the
      * order of the owner's program: others read it only of a thread that sleeps */
     _Atomic uint32_t busy;
-    bool remote_mixed;   /* the buffer's blocks are of several owners */
-    size_t remote_bytes; /* of its blocks that are not of the tiny lane */
     struct counters counters;
 
     struct owner {       /* of an active heap; under the registry's lock */
@@ -175,7 +170,7 @@ struct heap {
 
     /* On the same page so far is what every thread needs; bins and buffers take others as they are used. */
     _Alignas(2 * CACHE_LINE_BYTES) struct bin bins[SIZE_CLASSES];
-    struct classed_blocks remote;
+    void *remote[REMOTE_BLOCKS];
     struct parcel parcels[PARCELS];
 };
 
@@ -247,11 +242,24 @@ void heap_check_block(const char *action, const void *block);
 
 /* Takes the block of another heap, of which the page map says `word`, from the program. */
 void heap_free_remote(struct heap *heap, void *block, uint32_t word);
-/* Puts it into the remote buffer, which has room and `n` blocks. */
-static inline void heap_put_remote(struct heap *heap, uint32_t n, void *block, unsigned size_class) {
-    heap->remote.blocks[n] = block;
-    heap->remote.classes[n] = (uint8_t)size_class;
-    atomic_store_explicit(&heap->remote_count, n + 1, memory_order_relaxed); /* the owner's own */
+/* So many blocks are in the remote buffer. */
+static inline size_t heap_remote_count(const struct heap *heap) {
+    /* relaxed, both: the owner's own; for others a guess */
+    return (size_t)(atomic_load_explicit(&heap->counters.remote_frees, memory_order_relaxed) -
+                    atomic_load_explicit(&heap->remote_base, memory_order_relaxed));
+}
+/* Puts a block into the buffer that has `n`, unless it would pin too much. */
+static inline bool heap_put_remote(struct heap *heap, size_t n, void *block, uint32_t class_offset) {
+    size_t bytes = heap->remote_bytes + size_class_at(class_offset)->bytes;
+    if (UNLIKELY(bytes > REMOTE_BYTES_MAX)) {
+        return false;
+    }
+    heap->remote[n] = block;
+    heap->remote_bytes = bytes;
+    /* relaxed: the owner's own */
+    uint64_t frees = atomic_load_explicit(&heap->remote_base, memory_order_relaxed) + n + 1;
+    atomic_store_explicit(&heap->counters.remote_frees, frees, memory_order_relaxed);
+    return true;
 }
 /* Returns what is in the buffer to its slabs; gives the number of blocks. */
 size_t heap_flush_remote(struct heap *heap);
@@ -261,20 +269,39 @@ size_t heap_flush_remote(struct heap *heap);
  * block that is freed again and again is freed fastest by its owner. */
 #define KEPT_CLASSES TINY_CLASSES
 
+static inline bool heap_keep_remote(struct heap *heap, void *block, unsigned size_class) {
+    struct magazine *m = &heap->magazines[size_class];
+    if (size_class < KEPT_CLASSES || m->top == m->end) {
+        return false;
+    }
+    *m->top++ = block;
+    count(&heap->counters.remote_kept, 1);
+    return true;
+}
+
+static inline bool heap_buffer_remote(struct heap *heap, void *block, uint32_t word) {
+    uint32_t key = heap->tag ^ page_word(page_word_owner(word), 0);
+    size_t n = heap_remote_count(heap);
+    if (n == 0) {
+        heap->remote_key = key;
+        heap->remote_mixed = false;
+        heap->remote_bytes = 0;
+    } else if (key != heap->remote_key) {
+        heap->remote_mixed = true;
+    }
+    return n < REMOTE_BLOCKS && heap_put_remote(heap, n, block, page_word_class(word) * CLASS_SCALE);
+}
+
 /* As heap_free_remote, where there is room. */
-bool heap_hold_remote(struct heap *heap, void *block, uint32_t word);
-/* Blocks of other heaps that the thread has freed. */
-static inline uint64_t heap_remote_frees(const struct heap *heap) {
-    /* relaxed, all: a statistic */
-    return atomic_load_explicit(&heap->counters.remote_frees, memory_order_relaxed) +
-           atomic_load_explicit(&heap->counters.remote_kept, memory_order_relaxed) +
-           atomic_load_explicit(&heap->remote_count, memory_order_relaxed);
+static inline bool heap_hold_remote(struct heap *heap, void *block, uint32_t word) {
+    return heap_keep_remote(heap, block, page_word_class(word)) || heap_buffer_remote(heap, block, word);
 }
 
 /* ---- parcel.c: blocks on their way to their owner --------------------------------------------- */
 
-/* Leaves `n` blocks with the heap that they belong to, any thread; false if it takes no parcel. */
-bool parcel_send(struct heap *to, const struct classed_blocks *blocks, size_t n);
+/* Leaves blocks of together `bytes` (not 0) with the heap that they belong to, any thread; false if it takes
+ * no parcel. */
+bool parcel_send(struct heap *to, void *const *blocks, size_t n, size_t bytes);
 static inline bool parcels_waiting(const struct heap *heap) {
     return atomic_load_explicit(&heap->parcels_posted, memory_order_relaxed) !=
            0; /* who takes one acquires */

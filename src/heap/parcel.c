@@ -46,28 +46,18 @@ static bool take(struct heap *heap, unsigned parcel) {
     return (atomic_fetch_and_explicit(&heap->parcels_posted, ~bit, memory_order_seq_cst) & bit) != 0;
 }
 
-static size_t bytes_of(const struct classed_blocks *blocks, size_t n) {
-    size_t bytes = 0;
-    for (size_t i = 0; i < n; i++) {
-        bytes += size_classes[blocks->classes[i]].bytes;
-    }
-    return bytes;
-}
-
-bool parcel_send(struct heap *to, const struct classed_blocks *blocks, size_t n) {
+bool parcel_send(struct heap *to, void *const *blocks, size_t n, size_t bytes) {
     /* relaxed: verified below */
     if (atomic_load_explicit(&to->state, memory_order_relaxed) != HEAP_ACTIVE || !decay_is_on()) {
         return false;
     }
-    size_t fit = PARCELS_BYTES / max_size(bytes_of(blocks, n), 1);
-    unsigned among = (unsigned)max_size(min_size(fit, PARCELS), 1);
+    unsigned among = (unsigned)max_size(min_size(PARCELS_BYTES / bytes, PARCELS), 1);
     unsigned parcel = claim(to, among);
     if (parcel == PARCELS) {
         return false;
     }
     struct parcel *filled = &to->parcels[parcel];
-    memcpy(filled->held.blocks, blocks->blocks, n * sizeof *blocks->blocks);
-    memcpy(filled->held.classes, blocks->classes, n * sizeof *blocks->classes);
+    memcpy(filled->blocks, blocks, n * sizeof *blocks);
     filled->count = (uint32_t)n;
     /* Release within it pairs with the acquire in take. seq_cst, as are the loads below and, in
      * abandoned_push and decay.c, the stores after which the parcels are emptied: either that finds this one,
@@ -86,18 +76,22 @@ static inline bool has_room(const struct magazine *m) {
     return 2 * (uintptr_t)m->top < (uintptr_t)m->base + (uintptr_t)m->end;
 }
 
-/* The blocks of the parcel that find room in the heap's magazines go there, the others into `rest`. Some may
- * be another heap's by now, as may any block in a magazine. */
+/* The blocks of the parcel that find room in the heap's magazines go there, the others into `rest`: their
+ * slab may be another's by now, or nobody's, which is misuse. */
 static size_t sort_out(struct heap *heap, const struct parcel *parcel, void **rest) {
     size_t left = 0;
     for (size_t i = 0, n = parcel->count; i < n; i++) {
-        void *block = parcel->held.blocks[i];
-        struct magazine *m = &heap->magazines[parcel->held.classes[i]];
-        if (LIKELY(has_room(m))) {
+        void *block = parcel->blocks[i];
+        uint32_t offset = page_map_get(block) ^ heap->tag; /* as on the fast path of free */
+        struct magazine *m = (struct magazine *)(void *)((char *)heap + offset);
+        bool own = offset < sizeof heap->magazines;
+        if (LIKELY(own) && LIKELY(has_room(m))) {
             *m->top++ = block;
-        } else {
+            continue;
+        }
+        rest[left++] = block;
+        if (own) {
             m->overflowed = true;
-            rest[left++] = block;
         }
     }
     return left;
@@ -138,7 +132,7 @@ size_t parcels_return(struct heap *self, struct heap *heap) {
     for (; posted != 0; posted &= posted - 1) {
         unsigned parcel = bit_lowest(posted);
         if (take(heap, parcel)) {
-            heap_return_blocks(self, heap->parcels[parcel].held.blocks, heap->parcels[parcel].count);
+            heap_return_blocks(self, heap->parcels[parcel].blocks, heap->parcels[parcel].count);
             n += heap->parcels[parcel].count;
             let_go(heap, parcel);
         }

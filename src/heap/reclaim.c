@@ -73,9 +73,10 @@ bool heap_reclaim(struct heap *heap) {
 
 static uint64_t activity_of(const struct heap *heap) {
     const struct counters *c = &heap->counters;
-    const _Atomic uint64_t *const looked_at[] = {&c->refills, &c->flushes, &c->large_allocs, &c->large_frees,
+    const _Atomic uint64_t *const looked_at[] = {&c->refills,     &c->flushes,      &c->remote_frees,
+                                                 &c->remote_kept, &c->large_allocs, &c->large_frees,
                                                  &c->huge_frees};
-    uint64_t sum = heap_remote_frees(heap);
+    uint64_t sum = 0;
     for (size_t i = 0; i < sizeof looked_at / sizeof *looked_at; i++) {
         sum += atomic_load_explicit(looked_at[i], memory_order_relaxed);
     }

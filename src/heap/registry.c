@@ -285,7 +285,7 @@ static void trim(struct heap *heap) {
     lock_acquire(&heap->lock); /* nobody adds to the lists meanwhile */
     bin_drain_inbox(heap);
     bool empty = atomic_load_explicit(&heap->partial_slabs, memory_order_relaxed) == 0;
-    void *unneeded = empty ? (void *)heap->bins : (void *)&heap->remote;
+    void *unneeded = empty ? (void *)heap->bins : (void *)heap->remote;
     purge_between(page_from(closed ? unneeded : (void *)first_slot(heap)), end);
     lock_release(&heap->lock);
     if (closed) {
@@ -387,7 +387,9 @@ static void clear_after_fork(struct heap *heap) {
     heap->slots_free = first_slot(heap);
     heap->owner.slot = NULL;
     atomic_store_explicit(&heap->busy, 0, memory_order_relaxed);
-    atomic_store_explicit(&heap->remote_count, 0, memory_order_relaxed); /* there is one thread */
+    /* relaxed, both: there is one thread */
+    uint64_t frees = atomic_load_explicit(&heap->counters.remote_frees, memory_order_relaxed);
+    atomic_store_explicit(&heap->remote_base, frees, memory_order_relaxed);
     for (unsigned c = 0; c < SIZE_CLASSES; c++) {
         bin_settle_after_fork(heap, c);
     }

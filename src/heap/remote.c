@@ -1,29 +1,26 @@
 /* The remote buffer: blocks of other threads' heaps that this thread has freed.
  *
- * They are kept with their classes until there are enough for a parcel to their owner. Mostly all are of one
- * owner, which release_of_others sees by one combination of words; then nothing is looked at again.
+ * They are kept until there are enough for a parcel to their owner. Mostly all are of one owner, which
+ * release_of_others sees by one combination of words; then nothing is looked at again on this side.
  */
 #include "arena/decay.h"
 #include "heap/heap.h"
 
-static uint32_t remote_count(const struct heap *heap) {
-    return atomic_load_explicit(&heap->remote_count, memory_order_relaxed); /* the owner's own */
-}
-
-/* The buffer counts as empty from now on; gives the blocks that are still in its arrays. */
-static size_t empty_remote(struct heap *heap) {
-    size_t n = remote_count(heap);
+/* The buffer counts as empty from now on; gives the blocks that are still in its array. */
+static size_t empty(struct heap *heap) {
+    size_t n = heap_remote_count(heap);
     if (n > 0) {
-        count(&heap->counters.remote_frees, n);
+        /* relaxed, both: the owner's own */
+        uint64_t frees = atomic_load_explicit(&heap->counters.remote_frees, memory_order_relaxed);
+        atomic_store_explicit(&heap->remote_base, frees, memory_order_relaxed);
         count(&heap->counters.remote_flushes, 1);
-        atomic_store_explicit(&heap->remote_count, 0, memory_order_relaxed); /* the owner's own */
     }
     return n;
 }
 
 size_t heap_flush_remote(struct heap *heap) {
-    size_t n = empty_remote(heap);
-    heap_return_blocks(heap, heap->remote.blocks, n);
+    size_t n = empty(heap);
+    heap_return_blocks(heap, heap->remote, n);
     return n;
 }
 
@@ -34,92 +31,59 @@ size_t heap_flush_remote(struct heap *heap) {
 #define FLUSHES_FOR_A_REQUEST 16
 
 /* Moves the blocks of the owner from `blocks` to `same`; gives how many. */
-static size_t pick_out(uint32_t owner, struct classed_blocks *blocks, size_t n, struct classed_blocks *same) {
+static size_t pick_out(uint32_t owner, void **blocks, size_t n, void **same, size_t *bytes) {
     size_t picked = 0;
+    *bytes = 0;
     for (size_t i = 0; i < n; i++) {
-        void *block = blocks->blocks[i];
-        bool is_owners = page_word_owner(page_map_get(block)) == owner;
-        struct classed_blocks *to = is_owners ? same : blocks;
-        size_t at = is_owners ? picked : i - picked;
-        to->blocks[at] = block;
-        to->classes[at] = blocks->classes[i];
-        picked += is_owners;
+        void *block = blocks[i];
+        uint32_t word = page_map_get(block);
+        if (page_word_owner(word) == owner) {
+            same[picked++] = block;
+            *bytes += size_classes[page_word_class(word)].bytes;
+        } else {
+            blocks[i - picked] = block;
+        }
     }
     return picked;
 }
 
-static bool send_to(uint32_t owner, struct heap *heap, const struct classed_blocks *blocks, size_t n) {
+/* heap_return_blocks reports misuse, where there is no such owner. */
+static void send_to(uint32_t owner, struct heap *heap, void *const *blocks, size_t n, size_t bytes) {
     struct heap *to = heap_by_id(owner);
-    bool sent = n >= PARCEL_BLOCKS_LEAST && to != heap && to != NULL && parcel_send(to, blocks, n);
-    if (sent) {
+    if (n >= PARCEL_BLOCKS_LEAST && to != heap && to != NULL && parcel_send(to, blocks, n, bytes)) {
         count(&heap->counters.remote_parcels, 1);
+    } else {
+        heap_return_blocks(heap, blocks, n);
     }
-    return sent;
 }
 
-/* As much as possible of a buffer of several owners goes to them; gives how many blocks are left in it. */
-static NOINLINE size_t send_mixed(struct heap *heap, size_t n) {
+static NOINLINE void send_mixed(struct heap *heap, size_t n) {
     for (unsigned owners = 0; n >= PARCEL_BLOCKS_LEAST && owners < PARCEL_OWNERS_MOST; owners++) {
-        struct classed_blocks same;
-        uint32_t owner = page_word_owner(page_map_get(heap->remote.blocks[0]));
-        size_t picked = pick_out(owner, &heap->remote, n, &same);
+        void *same[REMOTE_BLOCKS];
+        size_t bytes;
+        uint32_t owner = page_word_owner(page_map_get(heap->remote[0]));
+        size_t picked = pick_out(owner, heap->remote, n, same, &bytes);
         n -= picked;
-        if (!send_to(owner, heap, &same, picked)) {
-            heap_return_blocks(heap, same.blocks, picked);
-        }
+        send_to(owner, heap, same, picked, bytes);
     }
-    return n;
+    heap_return_blocks(heap, heap->remote, n);
 }
 
 /* The buffer is full: as much as possible goes to its owners in parcels. */
 static void send_remote(struct heap *heap) {
     heap_enter(heap);
-    size_t n = empty_remote(heap);
+    size_t n = empty(heap);
     if (heap->remote_mixed) {
-        n = send_mixed(heap, n);
-    } else if (send_to(page_word_owner(heap->remote_key ^ heap->tag), heap, &heap->remote, n)) {
-        n = 0;
+        send_mixed(heap, n);
+    } else {
+        send_to(page_word_owner(heap->remote_key ^ heap->tag), heap, heap->remote, n, heap->remote_bytes);
     }
-    heap_return_blocks(heap, heap->remote.blocks, n);
     uint64_t flushes =
         atomic_load_explicit(&heap->counters.remote_flushes, memory_order_relaxed); /* its own */
     if (UNLIKELY(flushes % FLUSHES_FOR_A_REQUEST == 1)) {
         decay_request();
     }
     heap_leave(heap);
-}
-
-static bool keep(struct heap *heap, void *block, unsigned size_class) {
-    struct magazine *m = &heap->magazines[size_class];
-    if (size_class < KEPT_CLASSES || m->top == m->end) {
-        return false;
-    }
-    *m->top++ = block;
-    count(&heap->counters.remote_kept, 1);
-    return true;
-}
-
-static bool buffer(struct heap *heap, void *block, uint32_t word) {
-    unsigned size_class = page_word_class(word);
-    uint32_t n = remote_count(heap);
-    uint32_t key = heap->tag ^ page_word(page_word_owner(word), 0);
-    if (n == 0) {
-        heap->remote_key = key;
-        heap->remote_mixed = false;
-        heap->remote_bytes = 0;
-    }
-    size_t bytes = heap->remote_bytes + (size_class < KEPT_CLASSES ? 0 : size_classes[size_class].bytes);
-    if (n == REMOTE_BLOCKS || bytes > REMOTE_BYTES_MAX) {
-        return false;
-    }
-    heap->remote_mixed = heap->remote_mixed || key != heap->remote_key;
-    heap->remote_bytes = bytes;
-    heap_put_remote(heap, n, block, size_class);
-    return true;
-}
-
-bool heap_hold_remote(struct heap *heap, void *block, uint32_t word) {
-    return keep(heap, block, page_word_class(word)) || buffer(heap, block, word);
 }
 
 void heap_free_remote(struct heap *heap, void *block, uint32_t word) {

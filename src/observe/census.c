@@ -289,7 +289,7 @@ static __attribute__((no_sanitize("thread"))) void count_parcels(const struct he
     uint32_t posted = atomic_load_explicit(&heap->parcels_posted, memory_order_relaxed);
     for (; posted != 0; posted &= posted - 1) {
         const struct parcel *parcel = &heap->parcels[bit_lowest(posted)];
-        count_cached(parcel->held.blocks, *(const volatile uint32_t *)&parcel->count, census);
+        count_cached(parcel->blocks, *(const volatile uint32_t *)&parcel->count, census);
     }
 }
 
@@ -310,9 +310,7 @@ static void count_heaps(struct census *census) {
                 census->metadata.heaps_bytes += stock_bytes(stocked);
             }
         }
-        /* relaxed: as the owner writes it */
-        count_cached(heap->remote.blocks, atomic_load_explicit(&heap->remote_count, memory_order_relaxed),
-                     census);
+        count_cached(heap->remote, heap_remote_count(heap), census);
         count_parcels(heap, census);
         if (!census->measured) {
             census->metadata.heaps_bytes += round_up(offsetof(struct heap, parcels), OS_PAGE_BYTES);

@@ -106,11 +106,10 @@ static void read_all(struct counter_values *out) {
         /* That of samples has no magazines, and its slabs are not the program's doing. */
         if (atomic_load_explicit(&heap->state, memory_order_relaxed) != HEAP_OF_SAMPLES) {
             add(&heap->counters, out);
-            out->counters[COUNTER_REMOTE_FREED_BLOCKS] +=
-                heap_remote_frees(heap) - read_counter(&heap->counters.remote_frees);
         }
     }
     add(&counters_of_no_heap, out);
+    out->counters[COUNTER_REMOTE_FREED_BLOCKS] += out->counters[COUNTER_REMOTE_KEPT_BLOCKS];
     out->counters[COUNTER_POPULATED_BYTES] <<= SLAB_SHIFT;
     arena_figures(&arena);
     out->counters[COUNTER_SUPERSLABS_OPENED] = arena.superslabs_opened;

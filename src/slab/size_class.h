@@ -38,6 +38,12 @@ struct size_class {
 
 extern INTERNAL struct size_class size_classes[SIZE_CLASSES];
 
+/* That of a class offset: class * CLASS_SCALE. */
+static inline const struct size_class *size_class_at(uint32_t class_offset) {
+    _Static_assert(sizeof(struct size_class) == CLASS_SCALE, "the offset is one into the table");
+    return (const struct size_class *)(const void *)((const char *)size_classes + class_offset);
+}
+
 /* Whether `address`, in a run of the class, is where a block begins: false, too, where only the slab's header
  * says where the run does. */
 static inline bool size_class_surely_begins_at(const struct size_class *c, uintptr_t address) {

@@ -2,13 +2,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "hakmem.h"
 #include "support/random.h"
@@ -114,6 +119,35 @@ TEST(Counters, EachWayOfAFreeIsCounted) {
                          });
                      }),
               blocks.size());
+}
+
+TEST(Counters, FreesOfAThreadThatAForkLostCountInTheChild) {
+    std::vector<void *> blocks(100);
+    for (void *&block : blocks) {
+        block = hak_malloc(80);
+    }
+    const std::uint64_t before = counter("remote_freed_blocks");
+    std::promise<void> freed;
+    std::promise<void> end;
+    std::thread other([&] {
+        for (void *block : blocks) {
+            hak_free(block);
+        }
+        freed.set_value();
+        end.get_future().wait();
+    });
+    freed.get_future().wait();
+    const pid_t child = fork();
+    if (child == 0) {
+        hak_stats_t stats{};
+        hak_stats_get(&stats);
+        _exit(stats.remote_frees - before == blocks.size() ? 0 : 1);
+    }
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    end.set_value();
+    other.join();
 }
 
 // From 1 KiB on, as far as its magazines have room; the room comes with its own allocations.
@@ -267,15 +301,16 @@ TEST(Counters, AResetMakesThemBeginAtZero) {
 TEST(Counters, NeverGoBackForAReaderWhileEightThreadsAllocate) {
     constexpr std::size_t kThreads = 8;
     std::atomic<bool> stop{false};
+    std::array<std::atomic<void *>, 64> exchanged{};
     std::vector<std::thread> threads;
     for (std::size_t number = 0; number < kThreads; number++) {
-        threads.emplace_back([&stop, number] {
+        threads.emplace_back([&stop, &exchanged, number] {
             Random random(number);
             std::vector<void *> blocks(100, nullptr);
             while (!stop.load(std::memory_order_relaxed)) {
                 for (int i = 0; i < 500; i++) {
                     void *&block = blocks[random.below(blocks.size())];
-                    hak_free(block);
+                    hak_free(exchanged[random.below(exchanged.size())].exchange(block));
                     block = hak_malloc(random.log_uniform(random.one_in(500) ? 19 : 12));
                 }
                 // The reader shall come to its reads on a machine with few processors, too.
@@ -294,6 +329,7 @@ TEST(Counters, NeverGoBackForAReaderWhileEightThreadsAllocate) {
         ASSERT_GE(now.refills, before.refills) << i;
         ASSERT_GE(now.refilled_blocks, before.refilled_blocks) << i;
         ASSERT_GE(now.flushed_blocks, before.flushed_blocks) << i;
+        ASSERT_GE(now.remote_frees, before.remote_frees) << i;
         ASSERT_GE(now.slabs_created, before.slabs_created) << i;
         ASSERT_GE(now.large_allocs, before.large_allocs) << i;
         ASSERT_GE(now.large_frees, before.large_frees) << i;
@@ -304,6 +340,10 @@ TEST(Counters, NeverGoBackForAReaderWhileEightThreadsAllocate) {
     stop.store(true, std::memory_order_relaxed);
     for (std::thread &thread : threads) {
         thread.join();
+    }
+    EXPECT_GT(before.remote_frees, 0u);
+    for (const std::atomic<void *> &block : exchanged) {
+        hak_free(block.load());
     }
 }
 

@@ -4,14 +4,23 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <future>
 #include <thread>
+#include <vector>
+
+#include <unistd.h>
 
 #include "hakmem.h"
+#include "support/equal_blocks.h"
 #include "support/lanes.h"
+#include "support/statistics.h"
 
 namespace {
 
+using hakmem_test::counter;
+using hakmem_test::free_blocks;
 using hakmem_test::kKiB;
+using hakmem_test::make_equal_blocks;
 
 constexpr std::size_t kTiny = 100;
 constexpr std::size_t kMid = 10'000;
@@ -177,6 +186,43 @@ TEST_F(MisuseDeathTest, DoubleFreeByAnotherThreadIsNamed) {
         std::thread([block] { hak_free(block); }).join();
     };
     EXPECT_DEATH(misuse(), DOUBLE_FREE);
+}
+
+// Parcels are sent once the library's thread looks after them.
+void wait_for_parcels() {
+    while (counter("remote_parcels") == 0) {
+        const std::vector<void *> blocks = make_equal_blocks(1000, 24);
+        std::thread([&] { free_blocks(blocks); }).join();
+    }
+    hak_collect();
+}
+
+// On its way home with others, when its slab has gone: it must not be handed out again.
+TEST_F(MisuseDeathTest, DoubleFreeByAnotherThreadBeforeTheSlabWentIsNamed) {
+    const auto misuse = [](std::size_t large) {
+        wait_for_parcels();
+        const std::vector<void *> twice = make_equal_blocks(8000, kTiny);
+        const std::vector<void *> once = make_equal_blocks(512, 24);
+        std::promise<void> freed_first;
+        std::promise<void> gone;
+        std::thread other([&] {
+            hak_free(hak_malloc(kTiny)); // so that it has a heap
+            hak_free(twice[0]);
+            freed_first.set_value();
+            gone.get_future().wait();
+            free_blocks(once);
+        });
+        freed_first.get_future().wait();
+        free_blocks(twice);
+        hak_tiny_magazine_flush_all();
+        const std::vector<void *> instead = make_equal_blocks(large == 0 ? 0 : 100, large);
+        gone.set_value();
+        other.join();
+        make_equal_blocks(8000, kTiny);
+        _exit(0);
+    };
+    EXPECT_DEATH(misuse(0), DOUBLE_FREE);
+    EXPECT_DEATH(misuse(kLarge), DOUBLE_FREE);
 }
 
 TEST_F(MisuseDeathTest, TheReportIsOneLine) {

@@ -42,7 +42,7 @@ def collected_instructions(valgrind: str, program: str, pairs: int, size: int, d
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--valgrind", required=True)
-    parser.add_argument("--program", required=True, help="linked to the library, takes the number of pairs and the size")
+    parser.add_argument("--program", required=True, help="linked to the library, takes pairs and size")
     parser.add_argument("--size", required=True, type=int, help="of the blocks, in bytes")
     parser.add_argument("--budget", required=True, type=float, help="most instructions a pair may take")
     arguments = parser.parse_args()
