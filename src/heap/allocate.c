@@ -116,18 +116,7 @@ NOINLINE void *allocate_mid(size_t size) {
     if (UNLIKELY(size - TINY_MAX_BYTES - 1 >= MID_MAX_BYTES - TINY_MAX_BYTES)) {
         return allocate(size);
     }
-    /* The heap of no thread has nothing in its magazines. */
-    struct magazine *m = &thread_heap_now()->magazines[size_class_for_mid(size)];
-    void **top = m->top;
-    if (UNLIKELY(top == m->base)) {
-        return allocate(size);
-    }
-    thread_self.sample_left -= (int64_t)size;
-    if (UNLIKELY(thread_self.sample_left < 0)) {
-        return allocate(size);
-    }
-    m->top = top - 1;
-    return top[-1];
+    return fast_pop(&thread_heap_now()->magazines[size_class_for_mid(size)], size);
 }
 
 void *allocate_aligned(size_t alignment, size_t size) {
@@ -219,6 +208,8 @@ static NOINLINE void release_otherwise(void *p, uint32_t word) {
     }
 }
 
+/* Of the ways beyond the fast ones, the commonest first: a block of another heap, and there is room for it.
+ */
 static NOINLINE void release_of_any(void *p, uint32_t word, struct heap *heap) {
     uint32_t owner = page_word_owner(word);
     bool is_remote = owner - 1 < PAGE_OWNER_HUGE - 1 && owner != page_word_owner(heap->tag) &&

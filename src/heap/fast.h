@@ -9,11 +9,8 @@
 
 #include "heap/allocate.h"
 
-static ALWAYS_INLINE void *fast_allocate(size_t size) {
-    if (UNLIKELY(size > TINY_MAX_BYTES)) {
-        return allocate_mid(size);
-    }
-    struct magazine *m = (struct magazine *)(void *)((char *)thread_heap_now() + tiny_class_offsets[size]);
+/* For a request of `size`, which the magazine's blocks serve. */
+static ALWAYS_INLINE void *fast_pop(struct magazine *m, size_t size) {
     void **top = m->top;
     if (UNLIKELY(top == m->base)) {
         return allocate(size);
@@ -24,6 +21,13 @@ static ALWAYS_INLINE void *fast_allocate(size_t size) {
     }
     m->top = top - 1;
     return top[-1];
+}
+
+static ALWAYS_INLINE void *fast_allocate(size_t size) {
+    if (UNLIKELY(size > TINY_MAX_BYTES)) {
+        return allocate_mid(size);
+    }
+    return fast_pop((struct magazine *)(void *)((char *)thread_heap_now() + tiny_class_offsets[size]), size);
 }
 
 /* A block of this heap, and of no other, has a page-map word that differs from the heap's tag only in

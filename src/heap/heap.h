@@ -286,10 +286,12 @@ static inline bool heap_buffer_remote(struct heap *heap, void *block, uint32_t w
         heap->remote_key = key;
         heap->remote_mixed = false;
         heap->remote_bytes = 0;
-    } else if (key != heap->remote_key) {
-        heap->remote_mixed = true;
     }
-    return n < REMOTE_BLOCKS && heap_put_remote(heap, n, block, page_word_class(word) * CLASS_SCALE);
+    if (n == REMOTE_BLOCKS || !heap_put_remote(heap, n, block, page_word_class(word) * CLASS_SCALE)) {
+        return false;
+    }
+    heap->remote_mixed |= key != heap->remote_key;
+    return true;
 }
 
 /* As heap_free_remote, where there is room. */

@@ -310,7 +310,9 @@ static void count_heaps(struct census *census) {
                 census->metadata.heaps_bytes += stock_bytes(stocked);
             }
         }
-        count_cached(heap->remote, heap_remote_count(heap), census);
+        size_t remote =
+            heap_remote_count(heap); /* of two loads: while the buffer is emptied, no such number */
+        count_cached(heap->remote, remote <= REMOTE_BLOCKS ? remote : 0, census);
         count_parcels(heap, census);
         if (!census->measured) {
             census->metadata.heaps_bytes += round_up(offsetof(struct heap, parcels), OS_PAGE_BYTES);

@@ -122,6 +122,7 @@ TEST(Counters, EachWayOfAFreeIsCounted) {
 }
 
 TEST(Counters, FreesOfAThreadThatAForkLostCountInTheChild) {
+    hak_option_set("reclaim", "0"); // this thread waits, and shall keep its heap
     std::vector<void *> blocks(100);
     for (void *&block : blocks) {
         block = hak_malloc(80);
@@ -148,6 +149,7 @@ TEST(Counters, FreesOfAThreadThatAForkLostCountInTheChild) {
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
     end.set_value();
     other.join();
+    hak_option_set("reclaim", "1");
 }
 
 // From 1 KiB on, as far as its magazines have room; the room comes with its own allocations.
