@@ -29,7 +29,8 @@ static inline unsigned bit_lowest(uint64_t x) { /* x != 0 */
 }
 
 static inline unsigned bit_highest(uint64_t x) { /* x != 0 */
-    return 63u ^ (unsigned)__builtin_clzll(x);   /* which is one instruction; a difference is three */
+    /* One instruction; as a difference it would be three. */
+    return 63u ^ (unsigned)__builtin_clzll(x);
 }
 
 /* Sums of two bits, of four and of eight side by side: the first x86-64 has no instruction for it, and the

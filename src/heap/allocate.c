@@ -133,7 +133,7 @@ void *allocate_aligned(size_t alignment, size_t size) {
 
 void *allocate_zeroed(size_t size) {
     if (size <= MID_MAX_BYTES) {
-        void *p = fast_allocate(size);
+        void *p = allocate_mid(size);
         return p == NULL ? NULL : memset(p, 0, size);
     }
     if (size > REQUEST_MAX_BYTES) {

@@ -248,6 +248,12 @@ static inline size_t heap_remote_count(const struct heap *heap) {
     return (size_t)(atomic_load_explicit(&heap->counters.remote_frees, memory_order_relaxed) -
                     atomic_load_explicit(&heap->remote_base, memory_order_relaxed));
 }
+/* From now on, there are none. */
+static inline void heap_empty_remote(struct heap *heap) {
+    /* relaxed, both: the owner's own */
+    uint64_t frees = atomic_load_explicit(&heap->counters.remote_frees, memory_order_relaxed);
+    atomic_store_explicit(&heap->remote_base, frees, memory_order_relaxed);
+}
 /* Puts a block into the buffer that has `n`, unless it would pin too much. */
 static inline bool heap_put_remote(struct heap *heap, size_t n, void *block, uint32_t class_offset) {
     size_t bytes = heap->remote_bytes + size_class_at(class_offset)->bytes;

@@ -387,9 +387,7 @@ static void clear_after_fork(struct heap *heap) {
     heap->slots_free = first_slot(heap);
     heap->owner.slot = NULL;
     atomic_store_explicit(&heap->busy, 0, memory_order_relaxed);
-    /* relaxed, both: there is one thread */
-    uint64_t frees = atomic_load_explicit(&heap->counters.remote_frees, memory_order_relaxed);
-    atomic_store_explicit(&heap->remote_base, frees, memory_order_relaxed);
+    heap_empty_remote(heap);
     for (unsigned c = 0; c < SIZE_CLASSES; c++) {
         bin_settle_after_fork(heap, c);
     }

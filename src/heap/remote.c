@@ -7,19 +7,17 @@
 #include "heap/heap.h"
 
 /* The buffer counts as empty from now on; gives the blocks that are still in its array. */
-static size_t empty(struct heap *heap) {
+static size_t take_all(struct heap *heap) {
     size_t n = heap_remote_count(heap);
     if (n > 0) {
-        /* relaxed, both: the owner's own */
-        uint64_t frees = atomic_load_explicit(&heap->counters.remote_frees, memory_order_relaxed);
-        atomic_store_explicit(&heap->remote_base, frees, memory_order_relaxed);
+        heap_empty_remote(heap);
         count(&heap->counters.remote_flushes, 1);
     }
     return n;
 }
 
 size_t heap_flush_remote(struct heap *heap) {
-    size_t n = empty(heap);
+    size_t n = take_all(heap);
     heap_return_blocks(heap, heap->remote, n);
     return n;
 }
@@ -72,7 +70,7 @@ static NOINLINE void send_mixed(struct heap *heap, size_t n) {
 /* The buffer is full: as much as possible goes to its owners in parcels. */
 static void send_remote(struct heap *heap) {
     heap_enter(heap);
-    size_t n = empty(heap);
+    size_t n = take_all(heap);
     if (heap->remote_mixed) {
         send_mixed(heap, n);
     } else {

@@ -310,8 +310,8 @@ static void count_heaps(struct census *census) {
                 census->metadata.heaps_bytes += stock_bytes(stocked);
             }
         }
-        size_t remote =
-            heap_remote_count(heap); /* of two loads: while the buffer is emptied, no such number */
+        /* Of two loads: while its owner empties the buffer, it may be any number. */
+        size_t remote = heap_remote_count(heap);
         count_cached(heap->remote, remote <= REMOTE_BLOCKS ? remote : 0, census);
         count_parcels(heap, census);
         if (!census->measured) {

@@ -4,7 +4,7 @@
 
 struct size_class_use size_class_uses[EXACT_CLASSES];
 /* What size_class_grow remembers of a spaced class of the mid lane. */
-static struct {
+static struct growth {
     _Atomic uint32_t largest_before; /* request, of the window before; relaxed: as of this window */
     _Atomic uint32_t slabs;          /* made for the class so far; relaxed: a count */
     _Atomic bool defined;            /* relaxed: says who may write the exact class, before it is in use */
@@ -137,20 +137,19 @@ void size_class_grow(unsigned size_class) {
     }
     const struct size_class *s = &size_classes[size_class];
     struct size_class_use *use = &size_class_uses[size_class - TINY_CLASSES];
-    uint32_t had = atomic_fetch_add_explicit(&growths[size_class - TINY_CLASSES].slabs, s->run_slabs,
-                                             memory_order_relaxed);
+    struct growth *growth = &growths[size_class - TINY_CLASSES];
+    uint32_t had = atomic_fetch_add_explicit(&growth->slabs, s->run_slabs, memory_order_relaxed);
     uint32_t window = (had + s->run_slabs) / WINDOW_SLABS;
     if (had / WINDOW_SLABS == window || window > WINDOWS) {
         return; /* so that of the threads that come here at once one goes on for each window */
     }
     uint32_t largest = atomic_exchange_explicit(&use->largest, 0, memory_order_relaxed);
     /* Of sizes spread evenly, the largest is another one in each window, and not worth a class. */
-    bool again = largest == atomic_exchange_explicit(&growths[size_class - TINY_CLASSES].largest_before,
-                                                     largest, memory_order_relaxed);
+    bool again = largest == atomic_exchange_explicit(&growth->largest_before, largest, memory_order_relaxed);
     size_t exact = round_up(largest, BLOCK_ALIGNMENT_BYTES);
     /* No lock, which a fork might leave taken: who comes first defines the class, for good. */
     if (again && largest != 0 && s->bytes - exact >= s->bytes / EXACT_SAVES_PART &&
-        !atomic_exchange_explicit(&growths[size_class - TINY_CLASSES].defined, true, memory_order_relaxed)) {
+        !atomic_exchange_explicit(&growth->defined, true, memory_order_relaxed)) {
         size_classes[size_class + EXACT_CLASSES] =
             (struct size_class)CLASS_IN_RUN(exact, choose_run(exact), s->magazine_blocks * (size_t)s->bytes);
         atomic_store_explicit(&use->exact_bytes, (uint32_t)exact, memory_order_release);

@@ -81,8 +81,7 @@ struct size_class_use {
 };
 extern INTERNAL struct size_class_use size_class_uses[EXACT_CLASSES];
 
-/* The class that serves a request of the mid lane: the exact one where there is one and it is large enough.
- */
+/* The class that serves a request of the mid lane: the exact one if there is one that is large enough. */
 static inline unsigned size_class_for_mid(size_t size) {
     unsigned c = size_class_by_shifts(size);
     struct size_class_use *use = &size_class_uses[c - TINY_CLASSES];
