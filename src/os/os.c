@@ -455,6 +455,6 @@ void os_note_process(void) {
     own_process = os_process_id();
 }
 
-COLD bool os_in_own_process(void) {
+bool os_in_own_process(void) { /* every program comes here when it ends */
     return os_process_id() == own_process;
 }
