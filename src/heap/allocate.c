@@ -160,7 +160,7 @@ static inline enum whose whose(const void *p, uint32_t word) {
 }
 
 static void release_block(void *p, uint32_t word) {
-    struct heap *heap = thread_heap_get_to_free();
+    struct heap *heap = thread_heap_get_to_free(page_word_owner(word));
     if (sampling_owns(page_word_owner(word))) {
         heap_enter(heap); /* it may wait for the profile's lock */
         p = sampling_release(heap, p);
@@ -169,7 +169,7 @@ static void release_block(void *p, uint32_t word) {
             return;
         }
         word = page_map_get(p); /* of the shadow, which takes the way of every block */
-        heap = thread_heap_get_to_free();
+        heap = thread_heap_get_to_free(page_word_owner(word));
     }
     unsigned size_class = page_word_class(word);
     if (UNLIKELY(heap == NULL)) {
@@ -198,7 +198,7 @@ static NOINLINE void release_otherwise(void *p, uint32_t word) {
         release_block(p, word);
         break;
     case OURS_LARGE:
-        large_free(thread_heap_get_to_free(), p);
+        large_free(thread_heap_get_to_free(0), p);
         break;
     case OURS_STRAY:
         large_report_stray("invalid free", p);

@@ -161,7 +161,8 @@ struct heap {
     struct lock lock;               /* the lists of partly-used slabs, and who owns the slabs in them */
     _Atomic uint32_t state;         /* enum heap_state */
     bool untrimmed;                 /* a thread has had it since its pages went; while in a list, as next */
-    struct heap *next_abandoned;    /* under the registry's lock */
+    struct heap *next_abandoned, **abandoned_link; /* doubly linked, under the registry's lock */
+    bool warm;                                     /* in the list of those, likewise */
     /* One bit for each parcel: see parcel.c. */
     _Atomic uint32_t parcels_claimed, parcels_posted;
     struct stock stocks[TINY_CLASSES];
@@ -371,9 +372,10 @@ bool adopt_slab(struct heap *heap, unsigned size_class);
 /* ---- registry.c: all heaps ------------------------------------------------------------------- */
 
 /* An abandoned heap or a new one; NULL if there is no memory or no id. `slot` is in the calling thread's
- * thread_self, or NULL for a heap that is no thread's. Returns it entered: the caller leaves it. It is taken
- * from the thread when that has slept through `patience` looks. */
-struct heap *heap_acquire(heap_slot *slot, uint32_t patience);
+ * thread_self, or NULL for a heap that is no thread's. The heap of the id `wanted`, if that is abandoned.
+ * Returns it entered: the caller leaves it. It is taken from the thread when that has slept through
+ * `patience` looks. */
+struct heap *heap_acquire(heap_slot *slot, uint32_t patience, uint32_t wanted);
 /* A new heap for sampled blocks, which is no thread's and never was; NULL as above. */
 struct heap *heap_make_for_samples(void);
 /* The heap is not to be taken from its thread, which may end without notice. */

@@ -66,29 +66,40 @@ uint32_t heap_id_limit(void) {
 static void abandoned_push(struct heap *heap, struct heap **list) {
     atomic_store_explicit(&heap->state, HEAP_ABANDONED, memory_order_seq_cst); /* see parcel_send */
     heap->next_abandoned = *list;
+    heap->abandoned_link = list;
+    if (*list != NULL) {
+        (*list)->abandoned_link = &heap->next_abandoned;
+    }
     *list = heap;
     comings++;
-    warm_count += list == &warm;
+    heap->warm = list == &warm;
+    warm_count += heap->warm;
     atomic_store_explicit(&abandoned_count, atomic_load_explicit(&abandoned_count, memory_order_relaxed) + 1,
                           memory_order_relaxed);
 }
 
-static struct heap *unlink_abandoned(struct heap **link) {
-    struct heap *heap = *link;
-    *link = heap->next_abandoned;
+static void unlink_abandoned(struct heap *heap) {
+    *heap->abandoned_link = heap->next_abandoned;
+    if (heap->next_abandoned != NULL) {
+        heap->next_abandoned->abandoned_link = heap->abandoned_link;
+    }
     heap->next_abandoned = NULL;
+    warm_count -= heap->warm;
     atomic_store_explicit(&abandoned_count, atomic_load_explicit(&abandoned_count, memory_order_relaxed) - 1,
                           memory_order_relaxed);
     atomic_store_explicit(&heap->state, HEAP_ACTIVE, memory_order_relaxed);
-    return heap;
 }
 
-static struct heap *abandoned_pop(void) {
-    if (warm != NULL) {
-        warm_count--;
-        return unlink_abandoned(&warm);
+static struct heap *take_abandoned(uint32_t wanted) {
+    struct heap *heap = heap_by_id(wanted);
+    /* relaxed: the lock orders it */
+    if (heap == NULL || atomic_load_explicit(&heap->state, memory_order_relaxed) != HEAP_ABANDONED) {
+        heap = warm != NULL ? warm : cold;
     }
-    return cold != NULL ? unlink_abandoned(&cold) : NULL;
+    if (heap != NULL) {
+        unlink_abandoned(heap);
+    }
+    return heap;
 }
 
 static void **first_slot(struct heap *heap) {
@@ -199,7 +210,7 @@ struct heap *heap_make_for_samples(void) {
     return heap;
 }
 
-struct heap *heap_acquire(heap_slot *slot, uint32_t patience) {
+struct heap *heap_acquire(heap_slot *slot, uint32_t patience, uint32_t wanted) {
     lock_acquire(&lock);
     struct heap *heap;
     /* relaxed: the lock orders it; a thread that was about to lose its heap has got it back meanwhile */
@@ -208,7 +219,7 @@ struct heap *heap_acquire(heap_slot *slot, uint32_t patience) {
         lock_release(&lock);
         return heap;
     }
-    heap = abandoned_pop();
+    heap = take_abandoned(wanted);
     comings++;
     if (heap == NULL) {
         heap = make_next(HEAP_ACTIVE);
@@ -297,13 +308,12 @@ static void trim(struct heap *heap) {
 /* Takes a heap that can be trimmed off the list; NULL if there is none. */
 static struct heap *pop_untrimmed(void) {
     lock_acquire(&lock);
-    struct heap **link = &cold;
-    while (*link != NULL && !(*link)->untrimmed) {
-        link = &(*link)->next_abandoned;
+    struct heap *heap = cold;
+    while (heap != NULL && !heap->untrimmed) {
+        heap = heap->next_abandoned;
     }
-    struct heap *heap = *link;
     if (heap != NULL) {
-        unlink_abandoned(link);
+        unlink_abandoned(heap);
     }
     lock_release(&lock);
     return heap;

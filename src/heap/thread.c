@@ -31,6 +31,9 @@ static _Thread_local __attribute__((tls_model("initial-exec"))) bool thread_ende
 /* How often a heap was taken from the thread while it slept. */
 static _Thread_local __attribute__((tls_model("initial-exec"))) uint8_t thread_losses;
 static _Thread_local __attribute__((tls_model("initial-exec"))) bool thread_had_heap;
+/* The id of the heap that it would rather have than another: its last one, or that of a block which it freed
+ * when it had none. */
+static _Thread_local __attribute__((tls_model("initial-exec"))) uint32_t thread_wants;
 /* Before it had one. */
 static _Thread_local __attribute__((tls_model("initial-exec"))) uint8_t thread_frees;
 
@@ -180,7 +183,8 @@ static uint32_t patience(void) {
 /* libc frees what ended threads have left in whichever thread ends next, after that one's last destructor. */
 #define FREES_WITHOUT_HEAP 64
 
-NOINLINE struct heap *thread_heap_make_to_free(void) {
+NOINLINE struct heap *thread_heap_make_to_free(uint32_t owner) {
+    thread_wants = owner != 0 ? owner : thread_wants;
     if (!thread_had_heap && thread_frees < FREES_WITHOUT_HEAP) {
         thread_frees++;
         return NULL;
@@ -196,8 +200,9 @@ NOINLINE struct heap *thread_heap_make(void) {
     }
     int saved_errno = errno; /* the thread's first call may be free */
     /* Without a key nobody would say when the thread's variables are gone. */
-    struct heap *heap = heap_acquire(has_key ? &thread_self.heap : NULL, patience());
+    struct heap *heap = heap_acquire(has_key ? &thread_self.heap : NULL, patience(), thread_wants);
     if (heap != NULL) {
+        thread_wants = heap->id;
         atomic_store_explicit(&thread_self.heap, heap, memory_order_relaxed);
         if (heap->id >= THREADS_WORTH_A_LOOK) {
             decay_request();
@@ -217,7 +222,7 @@ struct heap *shared_heap_lock(void) {
     runtime_start();
     lock_acquire(&shared_lock);
     if (shared_heap == NULL) {
-        shared_heap = heap_acquire(NULL, 0);
+        shared_heap = heap_acquire(NULL, 0, 0);
         if (shared_heap == NULL) {
             lock_release(&shared_lock);
             return NULL;

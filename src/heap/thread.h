@@ -31,11 +31,12 @@ static inline struct heap *thread_heap_get(void) {
     return LIKELY(heap != &heap_of_no_thread) ? heap : thread_heap_make();
 }
 
-/* The same for free, which can do without: the first few of a thread get NULL. */
-struct heap *thread_heap_make_to_free(void);
-static inline struct heap *thread_heap_get_to_free(void) {
+/* The same for free, which can do without: the first few of a thread get NULL. `owner` is the id of the heap
+ * whose block is freed, or 0: a thread that frees what one before it has left is best off with its heap. */
+struct heap *thread_heap_make_to_free(uint32_t owner);
+static inline struct heap *thread_heap_get_to_free(uint32_t owner) {
     struct heap *heap = thread_heap_now();
-    return LIKELY(heap != &heap_of_no_thread) ? heap : thread_heap_make_to_free();
+    return LIKELY(heap != &heap_of_no_thread) ? heap : thread_heap_make_to_free(owner);
 }
 
 /* The heap that serves threads without one, locked; NULL if there is no memory. */

@@ -7,7 +7,7 @@ bool hakmem_test_lost_heap_releases_its_slab(size_t size);
 bool hakmem_test_lost_heap_releases_its_slab(size_t size) {
     runtime_start();
     unsigned c = size_class_of(size);
-    struct heap *heap = heap_acquire(NULL, 0);
+    struct heap *heap = heap_acquire(NULL, 0, 0);
     void *block = NULL;
     if (heap == NULL || bin_take(heap, c, &block, 1) != 1) {
         return false;
