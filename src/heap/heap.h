@@ -163,6 +163,7 @@ struct heap {
     bool untrimmed;                 /* a thread has had it since its pages went; while in a list, as next */
     struct heap *next_abandoned, **abandoned_link; /* doubly linked, under the registry's lock */
     bool warm;                                     /* in the list of those, likewise */
+    uint64_t left_as;                              /* the so many-th that was abandoned, likewise */
     /* One bit for each parcel: see parcel.c. */
     _Atomic uint32_t parcels_claimed, parcels_posted;
     struct stock stocks[TINY_CLASSES];
@@ -372,12 +373,14 @@ bool adopt_slab(struct heap *heap, unsigned size_class);
 /* ---- registry.c: all heaps ------------------------------------------------------------------- */
 
 /* An abandoned heap or a new one; NULL if there is no memory or no id. `slot` is in the calling thread's
- * thread_self, or NULL for a heap that is no thread's. The heap of the id `wanted`, if that is abandoned.
- * Returns it entered: the caller leaves it. It is taken from the thread when that has slept through
- * `patience` looks. */
+ * thread_self, or NULL for a heap that is no thread's. That of the id `wanted` if its thread has left it of
+ * late, or whoever frees an old block would wake up a heap of which nothing is resident. Returns it entered:
+ * the caller leaves it. It is taken from the thread when that has slept through `patience` looks. */
 struct heap *heap_acquire(heap_slot *slot, uint32_t patience, uint32_t wanted);
 /* A new heap for sampled blocks, which is no thread's and never was; NULL as above. */
 struct heap *heap_make_for_samples(void);
+/* Whether there is such a heap, and no thread has it: a hint. */
+bool heap_is_abandoned(uint32_t id);
 /* The heap is not to be taken from its thread, which may end without notice. */
 void heap_keep(struct heap *heap);
 /* The calling thread gives up its heap, which nobody will take from it any more; NULL if it has none. */

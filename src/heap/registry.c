@@ -22,6 +22,9 @@
 static struct lock lock;         /* protects the lists of abandoned heaps and the making of ids */
 static struct heap *warm, *cold; /* abandoned heaps; warm ones are taken first */
 static unsigned warm_count;
+static uint64_t ever_abandoned; /* heaps */
+/* A heap is given to the thread that it is best for if no more were abandoned since. */
+#define HEIRS_WAITED_FOR 16
 /* Heaps trimmed at one go. */
 #define TRIMS_MOST 64
 static uint64_t comings; /* of threads, and goings; under the lock */
@@ -90,10 +93,14 @@ static void unlink_abandoned(struct heap *heap) {
     atomic_store_explicit(&heap->state, HEAP_ACTIVE, memory_order_relaxed);
 }
 
+bool heap_is_abandoned(uint32_t id) {
+    const struct heap *heap = heap_by_id(id);
+    return heap != NULL && atomic_load_explicit(&heap->state, memory_order_relaxed) == HEAP_ABANDONED;
+}
+
 static struct heap *take_abandoned(uint32_t wanted) {
-    struct heap *heap = heap_by_id(wanted);
-    /* relaxed: the lock orders it */
-    if (heap == NULL || atomic_load_explicit(&heap->state, memory_order_relaxed) != HEAP_ABANDONED) {
+    struct heap *heap = heap_is_abandoned(wanted) ? heap_by_id(wanted) : NULL;
+    if (heap == NULL || ever_abandoned - heap->left_as > HEIRS_WAITED_FOR) {
         heap = warm != NULL ? warm : cold;
     }
     if (heap != NULL) {
@@ -305,6 +312,23 @@ static void trim(struct heap *heap) {
     heap->untrimmed = false;
 }
 
+/* The lock is held. */
+static struct heap *pop_oldest_warm(void) {
+    struct heap *heap = warm;
+    while (heap->next_abandoned != NULL) {
+        heap = heap->next_abandoned;
+    }
+    unlink_abandoned(heap);
+    return heap;
+}
+
+static void push_cold(struct heap *heap) {
+    lock_acquire(&lock);
+    abandoned_push(heap, &cold);
+    lock_release(&lock);
+    parcels_return(NULL, heap); /* what came while it was in no list: nothing comes from now on */
+}
+
 /* Takes a heap that can be trimmed off the list; NULL if there is none. */
 static struct heap *pop_untrimmed(void) {
     lock_acquire(&lock);
@@ -324,10 +348,7 @@ COLD void heap_trim_abandoned(void) {
     for (unsigned i = 0; i < TRIMS_MOST && (heap = pop_untrimmed()) != NULL; i++) {
         heap_retire_slabs(heap); /* in a child, one that has lost its thread has them yet */
         trim(heap);              /* without the lock: system calls */
-        lock_acquire(&lock);
-        abandoned_push(heap, &cold);
-        lock_release(&lock);
-        parcels_return(NULL, heap); /* it looked like a thread's meanwhile */
+        push_cold(heap);
     }
 }
 
@@ -338,18 +359,16 @@ void heap_abandon(struct heap *heap, bool may_stay_warm) {
         trim(heap);
     }
     lock_acquire(&lock);
-    if (!may_stay_warm) {
-        abandoned_push(heap, &cold);
-    } else if (warm_count >= WARM_HEAPS) {
-        lock_release(&lock);
-        retire(heap, 0);
-        lock_acquire(&lock);
-        abandoned_push(heap, &cold);
-    } else {
-        abandoned_push(heap, &warm);
-    }
+    /* The thread that comes for what this one leaves comes soon: others cool instead. */
+    struct heap *cools = may_stay_warm && warm_count == WARM_HEAPS ? pop_oldest_warm() : NULL;
+    heap->left_as = ++ever_abandoned;
+    abandoned_push(heap, may_stay_warm ? &warm : &cold);
     lock_release(&lock);
-    parcels_return(NULL, heap); /* what came meanwhile: nothing comes from now on */
+    parcels_return(NULL, heap);
+    if (cools != NULL) {
+        retire(cools, 0);
+        push_cold(cools);
+    }
 }
 
 COLD void heap_retire_abandoned(void) {

@@ -31,8 +31,8 @@ static _Thread_local __attribute__((tls_model("initial-exec"))) bool thread_ende
 /* How often a heap was taken from the thread while it slept. */
 static _Thread_local __attribute__((tls_model("initial-exec"))) uint8_t thread_losses;
 static _Thread_local __attribute__((tls_model("initial-exec"))) bool thread_had_heap;
-/* The id of the heap that it would rather have than another: its last one, or that of a block which it freed
- * when it had none. */
+/* The id of the heap that it would rather have than another: of the last block of an ended thread's that it
+ * freed before it had one. */
 static _Thread_local __attribute__((tls_model("initial-exec"))) uint32_t thread_wants;
 /* Before it had one. */
 static _Thread_local __attribute__((tls_model("initial-exec"))) uint8_t thread_frees;
@@ -184,9 +184,9 @@ static uint32_t patience(void) {
 #define FREES_WITHOUT_HEAP 64
 
 NOINLINE struct heap *thread_heap_make_to_free(uint32_t owner) {
-    thread_wants = owner != 0 ? owner : thread_wants;
     if (!thread_had_heap && thread_frees < FREES_WITHOUT_HEAP) {
         thread_frees++;
+        thread_wants = heap_is_abandoned(owner) ? owner : thread_wants;
         return NULL;
     }
     return thread_heap_make();
@@ -202,7 +202,7 @@ NOINLINE struct heap *thread_heap_make(void) {
     /* Without a key nobody would say when the thread's variables are gone. */
     struct heap *heap = heap_acquire(has_key ? &thread_self.heap : NULL, patience(), thread_wants);
     if (heap != NULL) {
-        thread_wants = heap->id;
+        thread_wants = 0;
         atomic_store_explicit(&thread_self.heap, heap, memory_order_relaxed);
         if (heap->id >= THREADS_WORTH_A_LOOK) {
             decay_request();

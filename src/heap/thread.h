@@ -32,7 +32,8 @@ static inline struct heap *thread_heap_get(void) {
 }
 
 /* The same for free, which can do without: the first few of a thread get NULL. `owner` is the id of the heap
- * whose block is freed, or 0: a thread that frees what one before it has left is best off with its heap. */
+ * whose block is freed, or 0: a new thread that frees what one before it has left is best off with that one's
+ * heap. */
 struct heap *thread_heap_make_to_free(uint32_t owner);
 static inline struct heap *thread_heap_get_to_free(uint32_t owner) {
     struct heap *heap = thread_heap_now();
