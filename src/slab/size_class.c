@@ -26,6 +26,10 @@ static struct growth {
 
 #define MAGAZINE_BLOCKS_MAX 1024
 #define MAGAZINE_BLOCKS_MIN 4
+/* Blocks between these are as many in a magazine as if they had the first size: with fewer than 32, programs
+ * that exchange buffers of several sizes often run empty of one and full of another. */
+#define MAGAZINE_AS_MANY_FROM ((size_t)12 << 10)
+#define MAGAZINE_AS_MANY_TO ((size_t)32 << 10)
 
 /* The spaced classes are constants of the file, so that no process pays for working them out. */
 
@@ -51,10 +55,13 @@ static struct growth {
     ((bytes) <= TINY_MAX_BYTES ? 1u                                                                          \
                                : RUN_OF_16(bytes, 1u, RUN_OF_16(bytes, 17u, (unsigned)SLABS_PER_SUPERSLAB)))
 
+#define MAGAZINE_COUNTED(bytes)                                                                              \
+    ((bytes) > MAGAZINE_AS_MANY_FROM && (bytes) <= MAGAZINE_AS_MANY_TO ? MAGAZINE_AS_MANY_FROM : (bytes))
 #define MAGAZINE_BLOCKS(bytes, magazine_bytes)                                                               \
-    ((magazine_bytes) / (bytes) > MAGAZINE_BLOCKS_MAX   ? MAGAZINE_BLOCKS_MAX                                \
-     : (magazine_bytes) / (bytes) < MAGAZINE_BLOCKS_MIN ? MAGAZINE_BLOCKS_MIN                                \
-                                                        : (magazine_bytes) / (bytes))
+    ((magazine_bytes) / MAGAZINE_COUNTED(bytes) > MAGAZINE_BLOCKS_MAX ? MAGAZINE_BLOCKS_MAX                  \
+     : (magazine_bytes) / MAGAZINE_COUNTED(bytes) < MAGAZINE_BLOCKS_MIN                                      \
+         ? MAGAZINE_BLOCKS_MIN                                                                               \
+         : (magazine_bytes) / MAGAZINE_COUNTED(bytes))
 
 #define CLASS_IN_RUN(bytes_, run_slabs_, magazine_bytes)                                                     \
     {                                                                                                        \
@@ -150,8 +157,9 @@ void size_class_grow(unsigned size_class) {
     /* No lock, which a fork might leave taken: who comes first defines the class, for good. */
     if (again && largest != 0 && s->bytes - exact >= s->bytes / EXACT_SAVES_PART &&
         !atomic_exchange_explicit(&growth->defined, true, memory_order_relaxed)) {
-        size_classes[size_class + EXACT_CLASSES] =
-            (struct size_class)CLASS_IN_RUN(exact, choose_run(exact), s->magazine_blocks * (size_t)s->bytes);
+        struct size_class c = CLASS_IN_RUN(exact, choose_run(exact), SIZE_CLASS_MAGAZINE_BYTES);
+        c.magazine_blocks = s->magazine_blocks;
+        size_classes[size_class + EXACT_CLASSES] = c;
         atomic_store_explicit(&use->exact_bytes, (uint32_t)exact, memory_order_release);
     }
 }
