@@ -33,7 +33,7 @@ struct profile_value {
 static const struct profile_value profile_values[] = {
     {OPTION_RETAIN_MIN, {NULL, "64M", "1M"}},   {OPTION_RETAIN_PERCENT, {NULL, "50", "4"}},
     {OPTION_RETAIN_GRACE, {NULL, "256M", "0"}}, {OPTION_DECAY_MS, {NULL, "5000", "100"}},
-    {OPTION_HUGE_PAGES, {NULL, "1", "0"}},      {OPTION_MAGAZINE_BYTES, {NULL, "512K", "32K"}},
+    {OPTION_HUGE_PAGES, {NULL, "1", "0"}},      {OPTION_MAGAZINE_BYTES, {NULL, "512K", "128K"}},
 };
 
 struct definition {

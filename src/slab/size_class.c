@@ -24,12 +24,12 @@ static struct growth {
 /* What an exact class must save of each block. */
 #define EXACT_SAVES_PART 128
 
+/* A magazine holds so many at most, and at least: with fewer than 32, programs that exchange buffers of
+ * several sizes often run empty of one and full of another. */
 #define MAGAZINE_BLOCKS_MAX 1024
-#define MAGAZINE_BLOCKS_MIN 4
-/* Blocks between these are as many in a magazine as if they had the first size: with fewer than 32, programs
- * that exchange buffers of several sizes often run empty of one and full of another. */
-#define MAGAZINE_AS_MANY_FROM ((size_t)12 << 10)
-#define MAGAZINE_AS_MANY_TO ((size_t)32 << 10)
+#define MAGAZINE_BLOCKS_MIN 32
+#define MAGAZINE_LARGE_BYTES ((size_t)32 << 10)
+#define MAGAZINE_LARGE_BLOCKS_MIN 4
 
 /* The spaced classes are constants of the file, so that no process pays for working them out. */
 
@@ -55,13 +55,12 @@ static struct growth {
     ((bytes) <= TINY_MAX_BYTES ? 1u                                                                          \
                                : RUN_OF_16(bytes, 1u, RUN_OF_16(bytes, 17u, (unsigned)SLABS_PER_SUPERSLAB)))
 
-#define MAGAZINE_COUNTED(bytes)                                                                              \
-    ((bytes) > MAGAZINE_AS_MANY_FROM && (bytes) <= MAGAZINE_AS_MANY_TO ? MAGAZINE_AS_MANY_FROM : (bytes))
+#define MAGAZINE_BLOCKS_LEAST(bytes)                                                                         \
+    ((bytes) <= MAGAZINE_LARGE_BYTES ? MAGAZINE_BLOCKS_MIN : MAGAZINE_LARGE_BLOCKS_MIN)
 #define MAGAZINE_BLOCKS(bytes, magazine_bytes)                                                               \
-    ((magazine_bytes) / MAGAZINE_COUNTED(bytes) > MAGAZINE_BLOCKS_MAX ? MAGAZINE_BLOCKS_MAX                  \
-     : (magazine_bytes) / MAGAZINE_COUNTED(bytes) < MAGAZINE_BLOCKS_MIN                                      \
-         ? MAGAZINE_BLOCKS_MIN                                                                               \
-         : (magazine_bytes) / MAGAZINE_COUNTED(bytes))
+    ((magazine_bytes) / (bytes) > MAGAZINE_BLOCKS_MAX            ? MAGAZINE_BLOCKS_MAX                       \
+     : (magazine_bytes) / (bytes) < MAGAZINE_BLOCKS_LEAST(bytes) ? MAGAZINE_BLOCKS_LEAST(bytes)              \
+                                                                 : (magazine_bytes) / (bytes))
 
 #define CLASS_IN_RUN(bytes_, run_slabs_, magazine_bytes)                                                     \
     {                                                                                                        \

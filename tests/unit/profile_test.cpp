@@ -10,6 +10,7 @@
 #include <string>
 
 #include "hakmem.h"
+#include "support/random.h"
 #include "support/resident.h"
 
 namespace {
@@ -17,6 +18,7 @@ namespace {
 using hakmem_test::kKiB;
 using hakmem_test::kMiB;
 using hakmem_test::PointerArray;
+using hakmem_test::Random;
 
 // What a profile trades: the larger, the more memory is kept.
 constexpr std::array<const char *, 5> kTraded = {"retain_min", "retain_percent", "retain_grace", "decay_ms",
@@ -178,6 +180,37 @@ TEST_F(Profile, DecidesHowMuchStaysAfterABurst) {
     for (const char *name : {"memory", "balanced", "speed"}) {
         in_a_process(name, expect_a_burst_to_leave_the_least_that_may_stay);
     }
+}
+
+// Bytes that are given back of each thousand, while buffers of 8 to 32 KiB, 10 MiB of them, are replaced in
+// no order.
+std::uint64_t given_back_of_a_thousand_replaced() {
+    constexpr std::size_t kLeast = 8 * kKiB;
+    constexpr std::size_t kMost = 32 * kKiB;
+    constexpr std::size_t kReplaced = 40'000;
+    Random random(1);
+    PointerArray buffers(512);
+    hak_stats_t before{};
+    for (std::size_t i = 0; i < 2 * kReplaced; i++) {
+        if (i == kReplaced) {
+            hak_stats_get(&before);
+        }
+        void *&buffer = buffers[random.below(buffers.size())];
+        hak_free(buffer);
+        const std::size_t size = kLeast + random.below(kMost - kLeast);
+        buffer = hak_malloc(size);
+        std::memset(buffer, 1, size);
+    }
+    hak_stats_t after{};
+    hak_stats_get(&after);
+    for (void *buffer : buffers) {
+        hak_free(buffer);
+    }
+    return (after.purged_bytes - before.purged_bytes) * 1000 / (kReplaced * kMost);
+}
+
+TEST_F(Profile, OfMemoryKeepsWhatIsWantedAgainAtOnce) {
+    in_a_process("memory", [] { EXPECT_LE(given_back_of_a_thousand_replaced(), 5); });
 }
 
 } // namespace
