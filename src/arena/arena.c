@@ -19,6 +19,9 @@ struct arena arena;
 #define BREATH_SLABS ((size_t)128)
 /* Stocks and what is dirty may be more than what is dirty alone by this part. */
 #define STOCKS_PART 8
+/* In what order blocks are freed decides where stocks hand them out: more of them than caches hold would slow
+ * down the program's own loads, however much may be free. */
+#define STOCKS_MOST_BYTES ((size_t)2816 << 10)
 
 void arena_init(void) {
     lock_count_apart(&arena.lock);
@@ -224,12 +227,11 @@ static int64_t with_stocks(size_t bytes) {
     return (int64_t)(bytes + bytes / STOCKS_PART);
 }
 
-/* In what order blocks are freed decides where stocks hand them out: more of them than caches hold would slow
- * down the program's own loads. */
 int64_t arena_stock_room(void) {
     size_t dirty = atomic_load_explicit(&arena.dirty_seen, memory_order_relaxed);
     int64_t room = with_stocks(arena_share_bytes()) - (int64_t)(dirty << SLAB_SHIFT);
-    int64_t most = arena_is_scarce() ? 0 : with_stocks(option_number(OPTION_RETAIN_MIN));
+    size_t least = min_size(option_number(OPTION_RETAIN_MIN), STOCKS_MOST_BYTES);
+    int64_t most = arena_is_scarce() ? 0 : with_stocks(least);
     return (room < most ? room : most) - arena_stocked();
 }
 
