@@ -1,6 +1,6 @@
 /* Parcels: blocks that other threads freed, brought to their owner by the hundred.
  *
- * A thread that frees what another one allocated collects such blocks (flush.c). When it has many of one
+ * A thread that frees what another one allocated collects such blocks (remote.c). When it has many of one
  * owner, it leaves them in a parcel with that owner, which puts them into its magazines when one of these is
  * empty: no bitmap is written and read again, and no line of a slab goes back and forth. There are few
  * parcels, so that what lies in them is bounded; where none is left, or the owner has ended, blocks go to

@@ -35,11 +35,13 @@
 #define INTERVAL_COSTS 200
 #define INTERVAL_FOR_COSTS_MOST_MS 3000
 /* A process that grows or shrinks by so much, and by this part of what it has, publishes after this part of
- * the interval, and may be young: what it falls asleep with shall not be far from what was said last. */
+ * the interval, and may be young: what it falls asleep with shall not be far from what was said last. Twice
+ * the part after each such time, until the whole interval has gone by once: one that goes up and down all the
+ * time would spend a tenth of it on that. */
 #define CHANGE_BYTES ((size_t)4 << 20)
 #define FIRST_CHANGE_BYTES ((size_t)32 << 20)
 #define CHANGE_PART 32
-#define CHANGE_INTERVAL_PART 20
+#define CHANGE_INTERVAL_PART 16
 /* So long a thread works on it at once. */
 #define STEP_NS 100000
 #define NEVER UINT64_MAX
@@ -108,6 +110,7 @@ static struct {
     uint64_t credentials;   /* of the process when it made it */
     bool refused;           /* it cannot be made, or must not be used any more */
     bool counting;          /* the census is under way */
+    unsigned change_part;   /* of the interval, after which a change publishes early; 0 before the first */
     bool of_parent;         /* the page is no more than what a publication under way needs until its end */
     uint32_t text_bytes;    /* usable of each text */
     uint64_t cost_ns;       /* of the publication so far */
@@ -367,13 +370,18 @@ static uint64_t serve(uint64_t now_ms, enum heap_event_place place) {
 static COLD void serve_now(uint64_t now_ms, enum heap_event_place place) {
     int saved_errno = errno;
     if (os_in_own_process() && hold(SOMEBODY)) { /* another process has no part in this */
+        /* Another step of a publication is not one of its own. */
+        if (!live.counting) {
+            bool early = now_ms < atomic_load_explicit(&due_ms, memory_order_relaxed);
+            live.change_part = early && live.change_part > 1 ? live.change_part / 2 : CHANGE_INTERVAL_PART;
+        }
         /* First, so that a signal that comes meanwhile has the last word. */
         atomic_store_explicit(&due_ms, NEVER, memory_order_relaxed);
         uint64_t pause = serve(now_ms, place);
         uint64_t never = NEVER;
         atomic_store_explicit(&used_then, arena_used_bytes(), memory_order_relaxed);
         atomic_store_explicit(&due_if_changed_ms,
-                              pause == NEVER ? NEVER : os_now_ms() + pause / CHANGE_INTERVAL_PART,
+                              pause == NEVER ? NEVER : os_now_ms() + pause / live.change_part,
                               memory_order_relaxed);
         if (pause != NEVER) {
             atomic_compare_exchange_strong_explicit(&due_ms, &never, os_now_ms() + pause,
