@@ -38,6 +38,9 @@
 #define WORTHWHILE_PART 2
 
 #define MORE_PART 2
+/* So many times the grace may be free as long as that is no more than what the program holds: one that hands
+ * blocks on from thread to thread purges most of what it has before it has learned the grace. */
+#define GRACE_TIMES 4
 /* Purged in addition to what is over the bound. */
 #define PURGED_PART 16
 
@@ -86,8 +89,14 @@ int64_t slack_allowed(void) {
     return (int64_t)max_size(arena_share_bytes(), arena_is_scarce() ? 0 : least + least / MORE_PART);
 }
 
+static int64_t grace_now(void) {
+    size_t quick =
+        min_size(min_size(grace * GRACE_TIMES, arena_held_bytes()), option_number(OPTION_RETAIN_GRACE));
+    return (int64_t)max_size(grace, quick);
+}
+
 static int64_t bound_if_resident(void) {
-    return slack_allowed() * caution + (int64_t)grace;
+    return slack_allowed() * caution + grace_now();
 }
 
 /* A program that writes to a page of each buffer has as much more that is free. */
@@ -215,7 +224,7 @@ void slack_look(struct heap *self) {
     }
     lock_acquire(&lock);
     bool is_over = excess() > 0;
-    int64_t allowed = slack_allowed() + (int64_t)grace;
+    int64_t allowed = slack_allowed() + grace_now();
     lock_release(&lock);
     if (self->lean_classes == 0 && slack_resident() > allowed &&
         cached_bytes(self) > arena_held_bytes() / CACHED_PART) {

@@ -247,6 +247,31 @@ TEST(HolesOnce, WhereTheOsTakesNothingItIsNotAskedAgainAndAgain) {
     EXPECT_EXIT(thin_out_refused(), testing::ExitedWithCode(0), "");
 }
 
+// What is purged once and wanted again stays from then on, where it is less than what is held.
+TEST(Holes, OfTheHalfThatComesAndGoesArePurgedOnce) {
+    constexpr std::size_t kSize = 1000;
+    constexpr std::size_t kTogether = 16;
+    const NoDecay no_decay;
+    hak_collect();
+    PointerArray blocks(kHeap / kSize);
+    const std::uint64_t had = counter("hole_bytes");
+    for (int breath = 0; breath < 8; breath++) {
+        for (void *&block : blocks) {
+            block = block == nullptr ? std::memset(hak_malloc(kSize), 1, kSize) : block;
+        }
+        for (std::size_t i = 0; i < blocks.size(); i++) {
+            if (i % (2 * kTogether) < kTogether) {
+                hak_free(blocks[i]);
+                blocks[i] = nullptr;
+            }
+        }
+    }
+    EXPECT_LE(counter("hole_bytes") - had, 5 * kHeap / 8);
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+}
+
 // What the OS does not take is left where it is, and all else goes.
 TEST(Holes, AFewLockedPagesKeepOnlyThemselves) {
     constexpr std::size_t kSize = 1000;
