@@ -17,7 +17,7 @@
 #include <string.h>
 
 /* A parcel of so many bytes may be the only one of its heap. */
-#define PARCELS_BYTES ((size_t)512 << 10)
+#define PARCELS_BYTES ((size_t)1 << 20)
 
 /* A parcel among the first `among` for the caller to fill, or PARCELS. */
 static unsigned claim(struct heap *heap, unsigned among) {
