@@ -1,5 +1,5 @@
 #include "api/names.h"
-#include "heap/allocate.h"
+#include "heap/fast.h"
 #include "os/os.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@ void *hak_aligned_alloc(size_t alignment, size_t size) {
         errno = EINVAL;
         return NULL;
     }
-    return allocate_aligned(alignment, size);
+    return fast_allocate_aligned(alignment, size);
 }
 
 ALSO_NAMED(aligned_alloc, hak_aligned_alloc, void *, (size_t alignment, size_t size))
@@ -25,7 +25,7 @@ int posix_memalign(void **out, size_t alignment, size_t size) {
         return EINVAL;
     }
     int saved = errno; /* the result says it all */
-    void *p = allocate_aligned(alignment, size);
+    void *p = fast_allocate_aligned(alignment, size);
     errno = saved;
     if (p == NULL) {
         return ENOMEM;

@@ -30,6 +30,28 @@ static ALWAYS_INLINE void *fast_allocate(size_t size) {
     return fast_pop((struct magazine *)(void *)((char *)thread_heap_now() + tiny_class_offsets[size]), size);
 }
 
+/* Every multiple of these up to TINY_MAX_BYTES is served by a class whose blocks are multiples, too. */
+#define FAST_ALIGNMENT_MOST 64
+
+/* `alignment` is a power of two. */
+static ALWAYS_INLINE void *fast_allocate_aligned(size_t alignment, size_t size) {
+    if (UNLIKELY(alignment > FAST_ALIGNMENT_MOST) || UNLIKELY(size - 1 > TINY_MAX_BYTES - 1)) {
+        return allocate_aligned(alignment, size);
+    }
+    uint16_t offset = tiny_class_offsets[round_up(size, alignment)];
+    struct magazine *m = (struct magazine *)(void *)((char *)thread_heap_now() + offset);
+    void **top = m->top;
+    if (UNLIKELY(top == m->base)) {
+        return allocate_aligned(alignment, size); /* a refill may bring blocks of another class */
+    }
+    thread_self.sample_left -= (int64_t)size;
+    if (UNLIKELY(thread_self.sample_left < 0)) {
+        return allocate_aligned(alignment, size);
+    }
+    m->top = top - 1;
+    return top[-1];
+}
+
 /* A block of this heap, and of no other, has a page-map word that differs from the heap's tag only in
  * its class offset; every other pointer, NULL too, gives an offset beyond the magazines. */
 static ALWAYS_INLINE void fast_release(void *p) {

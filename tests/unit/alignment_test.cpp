@@ -62,6 +62,20 @@ TEST(Alignment, EveryPowerOfTwoUpTo64MiBWithEverySize) {
     }
 }
 
+// Three of each, so that one at least does not come with a refill.
+TEST(Alignment, EverySmallSizeWithEverySmallAlignment) {
+    for (std::size_t alignment = 1; alignment <= 128; alignment *= 2) {
+        for (std::size_t size = 0; size <= 1100; size++) {
+            for (int i = 0; i < 3; i++) {
+                void *block = hak_aligned_alloc(alignment, size);
+                ASSERT_EQ(misalignment(block, alignment), 0u) << size << " bytes at " << alignment;
+                ASSERT_GE(hak_usable_size(block), size);
+                hak_free(block);
+            }
+        }
+    }
+}
+
 TEST(Alignment, AlignedBlocksCanBeResizedAndKeepTheirContents) {
     for (std::size_t alignment = 1; alignment <= 4 * kMiB; alignment *= 2) {
         for (std::size_t size : {std::size_t{1}, std::size_t{100}, std::size_t{5000}, std::size_t{200'000}}) {
