@@ -89,6 +89,8 @@ static inline void count_batch(_Atomic uint64_t batches[BATCH_SIZES], size_t blo
 #define REMOTE_BYTES_MAX ((size_t)256 << 10)
 
 #define PARCELS 16
+/* Fewer blocks are not worth one. */
+#define PARCEL_BLOCKS_LEAST 4
 struct parcel {
     uint32_t count;
     void *blocks[REMOTE_BLOCKS];
@@ -166,6 +168,7 @@ struct heap {
     uint64_t left_as;                              /* the so many-th that was abandoned, likewise */
     /* One bit for each parcel: see parcel.c. */
     _Atomic uint32_t parcels_claimed, parcels_posted;
+    _Atomic uint32_t parcels_left_out; /* those of few blocks that are not to come next */
     struct stock stocks[TINY_CLASSES];
     uint32_t parcel_opened; /* the last one; its owner's */
     uint64_t refills_seen;  /* when parcels_look_after last looked: the background thread's */

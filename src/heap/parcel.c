@@ -19,6 +19,33 @@
 /* A parcel of so many bytes may be the only one of its heap. */
 #define PARCELS_BYTES ((size_t)1 << 20)
 
+/* Fewer blocks, of together so many bytes at least, are worth a parcel only where the owner has use for them:
+ * an owner that goes from size to size gets those of the last one, which keep their slabs until it opens
+ * them. After one that it had no use for, so many are left out. */
+#define MANY_BLOCKS 32
+#define FEW_BLOCKS_BYTES ((size_t)32 << 10)
+#define LEFT_OUT 16
+
+static bool is_worth_it(struct heap *to, size_t n, size_t bytes) {
+    if (n >= MANY_BLOCKS) {
+        return true;
+    }
+    /* relaxed, both: others may count down at the same time, and one parcel more or less is all the same */
+    uint32_t left_out = atomic_load_explicit(&to->parcels_left_out, memory_order_relaxed);
+    if (left_out > 0) {
+        atomic_store_explicit(&to->parcels_left_out, left_out - 1, memory_order_relaxed);
+    }
+    return left_out == 0 && bytes >= FEW_BLOCKS_BYTES;
+}
+
+/* `left` of the blocks found no room in the owner's magazines. */
+static void note_use(struct heap *heap, size_t n, size_t left) {
+    if (n < MANY_BLOCKS) {
+        /* relaxed: as above */
+        atomic_store_explicit(&heap->parcels_left_out, left > n / 2 ? LEFT_OUT : 0, memory_order_relaxed);
+    }
+}
+
 /* A parcel among the first `among` for the caller to fill, or PARCELS. */
 static unsigned claim(struct heap *heap, unsigned among) {
     /* relaxed: a first look */
@@ -48,7 +75,8 @@ static bool take(struct heap *heap, unsigned parcel) {
 
 bool parcel_send(struct heap *to, void *const *blocks, size_t n, size_t bytes) {
     /* relaxed: verified below */
-    if (atomic_load_explicit(&to->state, memory_order_relaxed) != HEAP_ACTIVE || !decay_is_on()) {
+    if (atomic_load_explicit(&to->state, memory_order_relaxed) != HEAP_ACTIVE || !decay_is_on() ||
+        !is_worth_it(to, n, bytes)) {
         return false;
     }
     unsigned among = (unsigned)max_size(min_size(PARCELS_BYTES / bytes, PARCELS), 1);
@@ -113,8 +141,10 @@ size_t parcels_open(struct heap *heap, const struct magazine *wanted) {
         posted &= ~((uint32_t)1 << parcel);
         if (take(heap, parcel)) {
             void *rest[REMOTE_BLOCKS];
+            size_t count = heap->parcels[parcel].count;
             size_t left = sort_out(heap, &heap->parcels[parcel], rest);
-            n += heap->parcels[parcel].count - left;
+            note_use(heap, count, left);
+            n += count - left;
             let_go(heap, parcel);
             heap_return_blocks(heap, rest, left);
         }

@@ -22,11 +22,7 @@ size_t heap_flush_remote(struct heap *heap) {
     return n;
 }
 
-/* Fewer blocks of one owner are not worth a parcel, unless they are large; and of so many owners at once none
- * gets one. */
-#define PARCEL_BLOCKS_LEAST 32
-#define PARCEL_LARGE_BLOCKS_LEAST 4
-#define PARCEL_LARGE_BYTES ((size_t)32 << 10)
+/* Of so many owners at once none gets a parcel. */
 #define PARCEL_OWNERS_MOST 4
 /* The background thread, which parcels need, is asked for so often. */
 #define FLUSHES_FOR_A_REQUEST 16
@@ -48,14 +44,10 @@ static size_t pick_out(uint32_t owner, void **blocks, size_t n, void **same, siz
     return picked;
 }
 
-static bool is_worth_a_parcel(size_t n, size_t bytes) {
-    return n >= (bytes < PARCEL_LARGE_BYTES ? PARCEL_BLOCKS_LEAST : PARCEL_LARGE_BLOCKS_LEAST);
-}
-
 /* heap_return_blocks reports misuse, where there is no such owner. */
 static void send_to(uint32_t owner, struct heap *heap, void *const *blocks, size_t n, size_t bytes) {
     struct heap *to = heap_by_id(owner);
-    if (is_worth_a_parcel(n, bytes) && to != heap && to != NULL && parcel_send(to, blocks, n, bytes)) {
+    if (n >= PARCEL_BLOCKS_LEAST && to != heap && to != NULL && parcel_send(to, blocks, n, bytes)) {
         count(&heap->counters.remote_parcels, 1);
     } else {
         heap_return_blocks(heap, blocks, n);
@@ -63,7 +55,7 @@ static void send_to(uint32_t owner, struct heap *heap, void *const *blocks, size
 }
 
 static NOINLINE void send_mixed(struct heap *heap, size_t n) {
-    for (unsigned owners = 0; n >= PARCEL_LARGE_BLOCKS_LEAST && owners < PARCEL_OWNERS_MOST; owners++) {
+    for (unsigned owners = 0; n >= PARCEL_BLOCKS_LEAST && owners < PARCEL_OWNERS_MOST; owners++) {
         void *same[REMOTE_BLOCKS];
         size_t bytes;
         uint32_t owner = page_word_owner(page_map_get(heap->remote[0]));

@@ -41,6 +41,8 @@
 /* So many times the grace may be free as long as that is no more than what the program holds: one that hands
  * blocks on from thread to thread purges most of what it has before it has learned the grace. */
 #define GRACE_TIMES 4
+/* After so many periods without a mistake nothing is left of it. */
+#define GRACE_HALVED_MOST 40
 /* Purged in addition to what is over the bound. */
 #define PURGED_PART 16
 
@@ -74,9 +76,10 @@ static void note_mistakes(void) {
     grace = min_size(grace + mistaken / 2, option_number(OPTION_RETAIN_GRACE));
     was_mistaken = was_mistaken || mistaken > 0;
     uint64_t now = os_now_ms();
-    if (now - period_ms >= decay_period_ms()) {
+    uint64_t periods = (now - period_ms) / decay_period_ms();
+    if (periods > 0) {
         period_ms = now;
-        grace = was_mistaken ? grace : grace / 2;
+        grace >>= min_size(was_mistaken ? periods - 1 : periods, GRACE_HALVED_MOST);
         purged = 0;
         was_mistaken = false;
     }
@@ -89,10 +92,13 @@ int64_t slack_allowed(void) {
     return (int64_t)max_size(arena_share_bytes(), arena_is_scarce() ? 0 : least + least / MORE_PART);
 }
 
+/* Nobody would give back more than that of a program without threads that has come to free no more. */
 static int64_t grace_now(void) {
-    size_t quick =
-        min_size(min_size(grace * GRACE_TIMES, arena_held_bytes()), option_number(OPTION_RETAIN_GRACE));
-    return (int64_t)max_size(grace, quick);
+    if (arena_is_scarce()) {
+        return 0;
+    }
+    size_t most = decay_is_on() ? min_size(arena_held_bytes(), option_number(OPTION_RETAIN_GRACE)) : 0;
+    return (int64_t)max_size(grace, min_size(grace * GRACE_TIMES, most));
 }
 
 static int64_t bound_if_resident(void) {

@@ -1,6 +1,7 @@
 #include "observe/live.h"
 
 #include "arena/arena.h"
+#include "arena/decay.h"
 #include "base/bits.h"
 #include "hakmem.h"
 #include "heap/event.h"
@@ -36,8 +37,9 @@
 #define INTERVAL_FOR_COSTS_MOST_MS 3000
 /* A process that grows or shrinks by so much, and by this part of what it has, publishes after this part of
  * the interval, and may be young: what it falls asleep with shall not be far from what was said last. Twice
- * the part after each such time, until the whole interval has gone by once: one that goes up and down all the
- * time would spend a tenth of it on that. */
+ * the part after each such time, until the whole interval has gone by once, where the library's thread
+ * publishes when the program sleeps: one that goes up and down all the time would spend a tenth of it on
+ * that. */
 #define CHANGE_BYTES ((size_t)4 << 20)
 #define FIRST_CHANGE_BYTES ((size_t)32 << 20)
 #define CHANGE_PART 32
@@ -373,7 +375,8 @@ static COLD void serve_now(uint64_t now_ms, enum heap_event_place place) {
         /* Another step of a publication is not one of its own. */
         if (!live.counting) {
             bool early = now_ms < atomic_load_explicit(&due_ms, memory_order_relaxed);
-            live.change_part = early && live.change_part > 1 ? live.change_part / 2 : CHANGE_INTERVAL_PART;
+            bool rarer = early && live.change_part > 1 && decay_is_on();
+            live.change_part = rarer ? live.change_part / 2 : CHANGE_INTERVAL_PART;
         }
         /* First, so that a signal that comes meanwhile has the last word. */
         atomic_store_explicit(&due_ms, NEVER, memory_order_relaxed);

@@ -247,11 +247,13 @@ TEST(HolesOnce, WhereTheOsTakesNothingItIsNotAskedAgainAndAgain) {
     EXPECT_EXIT(thin_out_refused(), testing::ExitedWithCode(0), "");
 }
 
-// What is purged once and wanted again stays from then on, where it is less than what is held.
+// What is purged once and wanted again stays from then on, where it is less than what is held, and the
+// library's thread takes it back when the program sleeps.
 TEST(Holes, OfTheHalfThatComesAndGoesArePurgedOnce) {
     constexpr std::size_t kSize = 1000;
     constexpr std::size_t kTogether = 16;
-    const NoDecay no_decay;
+    const NoDecay no_decay; // no period passes
+    hak_option_set("background_thread", "2");
     hak_collect();
     PointerArray blocks(kHeap / kSize);
     const std::uint64_t had = counter("hole_bytes");
