@@ -141,10 +141,10 @@ size_t parcels_open(struct heap *heap, const struct magazine *wanted) {
         posted &= ~((uint32_t)1 << parcel);
         if (take(heap, parcel)) {
             void *rest[REMOTE_BLOCKS];
-            size_t count = heap->parcels[parcel].count;
+            size_t sent = heap->parcels[parcel].count;
             size_t left = sort_out(heap, &heap->parcels[parcel], rest);
-            note_use(heap, count, left);
-            n += count - left;
+            note_use(heap, sent, left);
+            n += sent - left;
             let_go(heap, parcel);
             heap_return_blocks(heap, rest, left);
         }

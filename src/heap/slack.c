@@ -92,7 +92,8 @@ int64_t slack_allowed(void) {
     return (int64_t)max_size(arena_share_bytes(), arena_is_scarce() ? 0 : least + least / MORE_PART);
 }
 
-/* Nobody would give back more than that of a program without threads that has come to free no more. */
+/* No more than was learned where the library's thread is not there: a program that has come to free no more
+ * would keep it for good. */
 static int64_t grace_now(void) {
     if (arena_is_scarce()) {
         return 0;
