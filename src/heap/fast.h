@@ -9,18 +9,24 @@
 
 #include "heap/allocate.h"
 
-/* For a request of `size`, which the magazine's blocks serve. */
-static ALWAYS_INLINE void *fast_pop(struct magazine *m, size_t size) {
+/* For a request of `size`, which the magazine's blocks serve; false if there is more to it. */
+static ALWAYS_INLINE bool fast_take(struct magazine *m, size_t size, void **block) {
     void **top = m->top;
     if (UNLIKELY(top == m->base)) {
-        return allocate(size);
+        return false;
     }
     thread_self.sample_left -= (int64_t)size;
     if (UNLIKELY(thread_self.sample_left < 0)) {
-        return allocate(size);
+        return false;
     }
     m->top = top - 1;
-    return top[-1];
+    *block = top[-1];
+    return true;
+}
+
+static ALWAYS_INLINE void *fast_pop(struct magazine *m, size_t size) {
+    void *block;
+    return LIKELY(fast_take(m, size, &block)) ? block : allocate(size);
 }
 
 static ALWAYS_INLINE void *fast_allocate(size_t size) {
@@ -40,16 +46,9 @@ static ALWAYS_INLINE void *fast_allocate_aligned(size_t alignment, size_t size) 
     }
     uint16_t offset = tiny_class_offsets[round_up(size, alignment)];
     struct magazine *m = (struct magazine *)(void *)((char *)thread_heap_now() + offset);
-    void **top = m->top;
-    if (UNLIKELY(top == m->base)) {
-        return allocate_aligned(alignment, size); /* a refill may bring blocks of another class */
-    }
-    thread_self.sample_left -= (int64_t)size;
-    if (UNLIKELY(thread_self.sample_left < 0)) {
-        return allocate_aligned(alignment, size);
-    }
-    m->top = top - 1;
-    return top[-1];
+    void *block;
+    /* Not as fast_pop, whose refill may bring a block of another class. */
+    return LIKELY(fast_take(m, size, &block)) ? block : allocate_aligned(alignment, size);
 }
 
 /* A block of this heap, and of no other, has a page-map word that differs from the heap's tag only in

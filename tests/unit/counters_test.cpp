@@ -224,9 +224,10 @@ TEST_P(Parcels, BringBackWhatAnotherThreadFreed) {
         free_all_elsewhere();
     }
     allocate_all();
-    EXPECT_GT(growth("remote_parcels", free_all_elsewhere), 2u);
+    const bool small = GetParam() <= 1024; // of larger ones, four parcels are as many bytes as may be
+    EXPECT_GT(growth("remote_parcels", free_all_elsewhere), small ? 4u : 2u);
     // And lie there until the magazine has room for them, instead of going to their slabs.
-    EXPECT_GT(growth("refills_parcels", allocate_all), 1u);
+    EXPECT_GT(growth("refills_parcels", allocate_all), small ? 2u : 1u);
     free_all_elsewhere();
 }
 

@@ -75,9 +75,8 @@ TEST_F(Hollow, BuffersThatAreFilledAfterwardsGoBackAllTheSame) {
             blocks_[i] = nullptr;
         }
     }
-    // An eighth of them, a grace as large, up to 12 MiB in this thread's magazines, and what may be free in
-    // any program.
-    meter.expect_growth_within(kBlocks / 8 * kMost + 28 * kMiB, "after most buffers are freed");
+    // An eighth of them, up to 12 MiB in this thread's magazines, and what may be free in any program.
+    meter.expect_growth_within(kBlocks / 8 * kMost / 2 + 24 * kMiB, "after most buffers are freed");
 }
 
 } // namespace
