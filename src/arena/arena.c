@@ -17,6 +17,8 @@ struct arena arena;
 #define LARGE_SLABS 256
 /* What a program may keep that takes so much again and again, and nothing in between: 8 MiB. */
 #define BREATH_SLABS ((size_t)128)
+/* Of what may stay resident, runs that are kept may be this part: they fit one length only. */
+#define KEPT_PART 2
 /* Stocks and what is dirty may be more than what is dirty alone by this part. */
 #define STOCKS_PART 8
 /* In what order blocks are freed decides where stocks hand them out: more of them than caches hold would slow
@@ -176,10 +178,27 @@ int64_t arena_stocked(void) {
     return atomic_load_explicit(&stocked.bytes, memory_order_relaxed);
 }
 
+static _Atomic int64_t kept; /* slabs; relaxed: as above, and changed now and then */
+
+COLD void arena_add_kept(int64_t slabs) {
+    atomic_fetch_add_explicit(&kept, slabs, memory_order_relaxed);
+}
+
+NOINLINE size_t arena_kept_slabs(void) {
+    int64_t slabs = atomic_load_explicit(&kept, memory_order_relaxed);
+    return slabs > 0 ? (size_t)slabs : 0;
+}
+
 /* Of so many slabs in use, what the program holds. */
 static size_t held(size_t used_slabs) {
     int64_t bytes = arena_slack();
-    return bytes > 0 ? used_slabs - min_size((size_t)bytes >> SLAB_SHIFT, used_slabs) : used_slabs;
+    size_t others = (bytes > 0 ? (size_t)bytes >> SLAB_SHIFT : 0) + arena_kept_slabs();
+    return used_slabs - min_size(others, used_slabs);
+}
+
+COLD bool arena_may_keep(size_t slabs) {
+    return !arena_is_scarce() &&
+           (arena_kept_slabs() + slabs) << SLAB_SHIFT <= arena_share_bytes() / KEPT_PART;
 }
 
 size_t arena_held_bytes(void) {
@@ -189,8 +208,9 @@ size_t arena_held_bytes(void) {
 static size_t bound(size_t grace_most) {
     size_t used = arena.used_slabs;
     bool scarce = arena.retention.scarce;
-    return retention_bound(&arena.retention, used, grace_most) -
-           (retention_share(used, scarce) - retention_share(held(used), scarce));
+    size_t all = retention_bound(&arena.retention, used, grace_most) -
+                 (retention_share(used, scarce) - retention_share(held(used), scarce));
+    return all - min_size(arena_kept_slabs(), all);
 }
 
 /* In proportion to what was in use at most in this period. */
@@ -228,7 +248,7 @@ static int64_t with_stocks(size_t bytes) {
 }
 
 int64_t arena_stock_room(void) {
-    size_t dirty = atomic_load_explicit(&arena.dirty_seen, memory_order_relaxed);
+    size_t dirty = atomic_load_explicit(&arena.dirty_seen, memory_order_relaxed) + arena_kept_slabs();
     int64_t room = with_stocks(arena_share_bytes()) - (int64_t)(dirty << SLAB_SHIFT);
     size_t least = min_size(option_number(OPTION_RETAIN_MIN), STOCKS_MOST_BYTES);
     int64_t most = arena_is_scarce() ? 0 : with_stocks(least);
@@ -236,8 +256,11 @@ int64_t arena_stock_room(void) {
 }
 
 bool arena_has_too_much_stocked(void) {
-    int64_t bytes = arena_stocked();
-    return bytes > 0 && bytes + (int64_t)(arena.dirty_slabs << SLAB_SHIFT) > with_stocks(arena_share_bytes());
+    size_t runs = arena_kept_slabs();
+    int64_t bytes = arena_stocked() + (int64_t)(runs << SLAB_SHIFT);
+    /* Of runs alone there may be as much as of what is dirty, which is less then. */
+    int64_t dirty = arena_stocked() > 0 ? (int64_t)(arena.dirty_slabs << SLAB_SHIFT) : 0;
+    return bytes > 0 && bytes + dirty > with_stocks(arena_share_bytes());
 }
 
 void arena_free_slabs(struct region *r, size_t first_slab, size_t slabs, size_t resident) {
@@ -274,7 +297,8 @@ void arena_unlock_within_bound(void) {
 
 void arena_look(void) {
     /* relaxed: a hint, and others who exceed the bound look for themselves */
-    if (atomic_load_explicit(&arena.dirty_seen, memory_order_relaxed) << SLAB_SHIFT > arena_share_bytes()) {
+    size_t dirty = atomic_load_explicit(&arena.dirty_seen, memory_order_relaxed) + arena_kept_slabs();
+    if (dirty << SLAB_SHIFT > arena_share_bytes()) {
         lock_acquire(&arena.lock);
         arena_unlock_within_bound();
     }
@@ -293,7 +317,7 @@ void arena_give(struct slab *head, size_t used_bytes, bool bitmap_touched) {
     arena_unlock_within_bound();
 }
 
-bool arena_resize(struct slab *head, unsigned slabs) {
+COLD bool arena_resize(struct slab *head, unsigned slabs) {
     struct region *r = region_of((uintptr_t)head);
     size_t index = (size_t)(head - region_slab(r, 0));
     size_t superslab = index / SLABS_PER_SUPERSLAB;

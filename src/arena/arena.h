@@ -53,6 +53,12 @@ void arena_add_stocked(int64_t bytes);
 int64_t arena_stocked(void);
 /* By how many bytes stocks may grow. */
 int64_t arena_stock_room(void);
+/* So many slabs more are, or may be, in runs that heaps keep for their threads: in use for the arena, and
+ * free and dirty for all others; what is dirty may be that much less. Any thread; one atomic addition. */
+void arena_add_kept(int64_t slabs);
+size_t arena_kept_slabs(void);
+/* Whether so many more may be. */
+bool arena_may_keep(size_t slabs);
 /* Free memory that may stay resident beside what the program holds, but for the grace (retention.h). */
 size_t arena_share_bytes(void);
 /* Whether the container is near its limit: nothing is made resident that is not needed. */
@@ -86,6 +92,20 @@ static inline size_t arena_run_slabs(const struct slab *head) {
     /* relaxed: only its owner changes a run */
     size_t span = atomic_load_explicit(&head->span_bytes, memory_order_relaxed);
     return !arena_run_is_huge(head) ? head->run_slabs : round_up(span, SUPERSLAB_BYTES) >> SLAB_SHIFT;
+}
+
+/* The header of the slab that an address is in; that is in a region. */
+static inline struct slab *arena_header(uintptr_t address) {
+    const struct region *region = region_of(address);
+    return region_slab(region, region_slab_index(region, address));
+}
+
+/* Usable bytes of a large or huge block; its owner's. */
+static inline size_t arena_span(const struct slab *head) {
+    return atomic_load_explicit(&head->span_bytes, memory_order_relaxed); /* only the owner changes it */
+}
+static inline void arena_set_span(struct slab *head, size_t bytes) {
+    atomic_store_explicit(&head->span_bytes, bytes, memory_order_relaxed); /* as above */
 }
 
 /* Gives back ranges of pages within runs that are in use; `done` says which of them the OS has taken. */

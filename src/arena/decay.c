@@ -113,7 +113,7 @@ COLD bool decay_tick(bool more) {
     }
     /* An older kernel does not take back what the program has locked: no use to try for ever. */
     more =
-        more || arena_stocked() > 0 ||
+        more || arena_stocked() > 0 || arena_kept_slabs() > 0 ||
         (arena.dirty_slabs > REST_SLABS && now - last_success_ms < IN_VAIN_MOST_MS + 2 * decay_period_ms());
     if (!more) {
         thread_ends();
@@ -209,7 +209,7 @@ enum decay_work decay_due(void) {
         relieving = true;
         return DECAY_RELIEVE;
     }
-    bool much = arena.dirty_slabs > START_SLABS || arena.retention.scarce ||
+    bool much = arena.dirty_slabs + arena_kept_slabs() > START_SLABS || arena.retention.scarce ||
                 arena_stocked() > (int64_t)(START_SLABS << SLAB_SHIFT);
     return UNLIKELY(much) ? due() : DECAY_NOTHING;
 }

@@ -51,6 +51,9 @@ static struct piece used_piece(const struct region *r, size_t slab) {
     case SLAB_INTERNAL:
         piece.kind = PIECE_INTERNAL;
         break;
+    case SLAB_KEPT:
+        piece.kind = PIECE_DIRTY;
+        break;
     default:
         break;
     }

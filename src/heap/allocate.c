@@ -64,7 +64,7 @@ static void *allocate_large(size_t size, size_t alignment, bool *zero) {
     if (p == NULL) {
         return NULL;
     }
-    size_t bytes = large_usable_size(p);
+    size_t bytes = large_span(size);
     if (UNLIKELY(sampling_due(bytes)) && sampling_decide(bytes)) {
         large_set_sampled(p, sampling_note_large(p, bytes, bytes));
     }
@@ -256,7 +256,7 @@ static NOINLINE size_t usable_size_otherwise(const void *p, uint32_t word) {
         heap_check_block("invalid usable size", p);
         return size_classes[page_word_class(word)].bytes;
     case OURS_LARGE:
-        return large_usable_size(p);
+        return large_usable_size("invalid usable size", p);
     case OURS_STRAY:
         large_report_stray("invalid usable size", p);
     case NOT_OURS:
@@ -273,7 +273,7 @@ size_t block_usable_size(const void *p) {
 
 /* A large block was given another size where it stood, or was moved. */
 static void note_resized(void *p, size_t had) {
-    size_t bytes = large_usable_size(p);
+    size_t bytes = large_usable_size("invalid realloc", p);
     bool grown = bytes > had && UNLIKELY(sampling_due(bytes - had)) && sampling_decide(bytes - had) &&
                  sampling_note_large(p, bytes, bytes - had);
     if (grown) {
@@ -316,7 +316,7 @@ static NOINLINE void *reallocate_otherwise(void *p, size_t size, uint32_t word) 
             return p;
         }
     } else {
-        held = large_usable_size(p);
+        held = large_usable_size("invalid realloc", p);
         void *resized = large_resize(thread_heap_get(), p, size);
         if (resized != NULL) {
             note_resized(resized, held);

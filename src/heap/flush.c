@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "heap/alone.h"
 #include "heap/heap.h"
+#include "heap/runs.h"
 #include "heap/slack.h"
 #include "os/report.h"
 
@@ -237,5 +238,5 @@ size_t heap_flush_all(struct heap *heap, enum flush_cause cause) {
     for (unsigned c = 0; c < SIZE_CLASSES; c++) {
         n += heap_flush_magazine(heap, c, cause);
     }
-    return n;
+    return n + runs_return(heap);
 }

@@ -63,7 +63,7 @@ struct counters {
     _Atomic uint64_t remote_frees; /* but those kept */
     _Atomic uint64_t remote_flushes, remote_kept, remote_parcels;
     _Atomic uint64_t slabs_created, slabs_recycled, slabs_released, slabs_adopted;
-    _Atomic uint64_t large_allocs, large_frees, huge_allocs, huge_frees, huge_remaps;
+    _Atomic uint64_t large_allocs, large_frees, large_kept, huge_allocs, huge_frees, huge_remaps;
     _Atomic uint64_t magazine_growths;
     _Atomic uint64_t populated_slabs, faults_avoided, reclaimed;
 };
@@ -94,6 +94,19 @@ static inline void count_batch(_Atomic uint64_t batches[BATCH_SIZES], size_t blo
 struct parcel {
     uint32_t count;
     void *blocks[REMOTE_BLOCKS];
+};
+
+/* Runs of the large lane: see runs.h. A word is the address of a block and the slabs of its run, or 0. */
+#define RUNS_KEPT 8
+struct kept_runs {
+    _Atomic uintptr_t words[RUNS_KEPT]; /* put by the owner, taken by anyone */
+    _Atomic uint32_t counted_slabs;     /* that arena_add_kept knows of; any thread */
+    unsigned newest;                    /* the owner's, as are all others: where the last one was put */
+    uint32_t freed, wanted;             /* bit n: runs of n slabs were freed, and taken again after that */
+    uint32_t kept_slabs;                /* or more, if others have returned some */
+    uint32_t debt, patience, left_out;  /* see runs.c */
+    uint32_t puts;
+    _Atomic uint64_t seen; /* counters.large_kept at the last look */
 };
 
 /* A shared heap serves threads that have none, under a lock; the one of samples has nothing but sampled
@@ -139,6 +152,7 @@ struct heap {
     size_t page_bytes;              /* slack_note_page, since the last look */
     uint8_t lean_classes;           /* whose magazines are to begin anew: those below this one */
     uint8_t lean_looks;             /* until they may be large again: slack.c */
+    struct kept_runs runs;
     uint64_t used_bins[(SIZE_CLASSES + 63) / 64]; /* bitmap: classes that had a slab */
     int64_t slack_bytes; /* put into slabs less taken from them, and not counted yet: see slack.h */
     /* Not 0 while the owner is behind the fast path and may sleep holding on to the heap. relaxed, and in the

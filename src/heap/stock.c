@@ -2,6 +2,7 @@
 
 #include "arena/arena.h"
 #include "arena/decay.h"
+#include "heap/runs.h"
 #include "heap/slack.h"
 
 #include <stdint.h>
@@ -157,10 +158,12 @@ COLD static void return_of_heap(struct heap *self, struct heap *heap, size_t *mo
 void stocks_return(struct heap *self, struct heap *heap) {
     size_t most = SIZE_MAX;
     return_of_heap(self, heap, &most);
+    (void)runs_return(heap);
 }
 
 void stocks_relieve(size_t most) {
     for (uint32_t id = HEAP_FIRST_ID; id < heap_id_limit() && most > 0; id++) {
+        (void)runs_return(heap_by_id(id));
         return_of_heap(NULL, heap_by_id(id), &most);
     }
 }
@@ -277,5 +280,6 @@ COLD void stocks_look_after(size_t most) {
         for (unsigned c = 0; c < TINY_CLASSES; c++) {
             most -= return_unused(NULL, heap, c, most);
         }
+        runs_return_unused(heap);
     }
 }

@@ -35,6 +35,7 @@ static const struct {
     [COUNTER_REMOTE_KEPT_BLOCKS] = {"remote_kept_blocks", offsetof(struct counters, remote_kept)},
     [COUNTER_LARGE_ALLOCS] = {"large_allocs", offsetof(struct counters, large_allocs)},
     [COUNTER_LARGE_FREES] = {"large_frees", offsetof(struct counters, large_frees)},
+    [COUNTER_LARGE_KEPT] = {"large_kept", offsetof(struct counters, large_kept)},
     [COUNTER_HUGE_ALLOCS] = {"huge_allocs", offsetof(struct counters, huge_allocs)},
     [COUNTER_HUGE_FREES] = {"huge_frees", offsetof(struct counters, huge_frees)},
     [COUNTER_HUGE_REMAPS] = {"huge_remaps", offsetof(struct counters, huge_remaps)},

@@ -163,7 +163,8 @@ static void write_blocks(struct output *out, const uint64_t *n) {
     COUNTS(out, "other frees", {n[COUNTER_REMOTE_FREED_BLOCKS], "blocks of other threads,"},
            {n[COUNTER_REMOTE_KEPT_BLOCKS], "kept, the others returned in"},
            {n[COUNTER_REMOTE_FLUSHES], "goes;"}, {n[COUNTER_FOREIGN_FREES], "blocks of libc's"});
-    COUNTS(out, "large blocks", {n[COUNTER_LARGE_ALLOCS], "allocated,"}, {n[COUNTER_LARGE_FREES], "freed"});
+    COUNTS(out, "large blocks", {n[COUNTER_LARGE_ALLOCS], "allocated,"},
+           {n[COUNTER_LARGE_KEPT], "of them on a run that was kept,"}, {n[COUNTER_LARGE_FREES], "freed"});
     COUNTS(out, "huge blocks", {n[COUNTER_HUGE_ALLOCS], "allocated,"}, {n[COUNTER_HUGE_FREES], "freed,"},
            {n[COUNTER_HUGE_REMAPS], "moved by remapping"});
 }

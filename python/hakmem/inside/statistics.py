@@ -37,6 +37,7 @@ COUNTERS = {
     "remote_kept_blocks": "Of such blocks, those that the thread keeps for its next allocations",
     "large_allocs": "Blocks of the large lane allocated",
     "large_frees": "Blocks of the large lane freed",
+    "large_kept": "Of those allocated, those on a run that the thread had kept",
     "huge_allocs": "Blocks of the huge lane allocated",
     "huge_frees": "Blocks of the huge lane freed",
     "huge_remaps": "Huge blocks that realloc moved without copying",

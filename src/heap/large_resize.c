@@ -1,0 +1,92 @@
+#include "arena/arena.h"
+#include "arena/huge_pages.h"
+#include "arena/tails.h"
+#include "heap/large.h"
+#include "os/os.h"
+#include "os/report.h"
+#include "profile/sample.h"
+
+#include <string.h>
+
+/* A huge block that cannot grow where it stands: its pages move to a larger run. */
+static void *move_huge(struct heap *heap, struct slab *slab, void *p, size_t span) {
+    bool zero;
+    struct slab *target = arena_take_huge(span, SUPERSLAB_BYTES, &zero);
+    if (target == NULL) {
+        return NULL;
+    }
+    uintptr_t address = arena_address(target);
+    void *moved = (void *)address;
+    /* The whole run and not just the span: what is left behind must read as zero throughout. */
+    enum os_move move = os_move_pages(p, moved, arena_run_slabs(slab) << SLAB_SHIFT);
+    if (move == OS_TARGET_LOST) {
+        /* The run stays taken for ever: its addresses may be another mapping's by now. */
+        report_fallback(FALLBACK_RUN_LOST, span);
+        return NULL;
+    }
+    bool by_pages = move == OS_MOVED;
+    if (by_pages) {
+        target->moved = true;
+        if (heap != NULL) {
+            count(&heap->counters.huge_remaps, 1);
+        }
+    } else {
+        report_fallback(FALLBACK_MOVE_BY_COPY, arena_span(slab));
+        memcpy(moved, p, arena_span(slab));
+    }
+    size_t had = arena_span(slab);
+    arena_set_span(target, span);
+    page_map_set(address, 1, page_word(PAGE_OWNER_HUGE, 0));
+    page_map_set((uintptr_t)p, 1, 0);
+    if (by_pages) {
+        huge_pages_moved(slab, target);
+        huge_pages_grown(target, had, span);
+    }
+    if (UNLIKELY(slab->sampled)) { /* before the old place may be another block's */
+        slab->sampled = false;
+        target->sampled = true;
+        profile_rename((uintptr_t)p, address);
+    }
+    arena_give_huge(slab, !by_pages);
+    return moved;
+}
+
+static void *resize(struct heap *heap, void *p, size_t size) {
+    struct slab *slab = large_head("invalid realloc", p);
+    if (size <= MID_MAX_BYTES) {
+        return NULL;
+    }
+    size_t span = round_up(size, OS_PAGE_BYTES);
+    if (!arena_run_is_huge(slab)) {
+        if (span > LARGE_MAX_BYTES) {
+            return NULL;
+        }
+        unsigned slabs = (unsigned)(round_up(span, SLAB_BYTES) >> SLAB_SHIFT);
+        size_t had = arena_span(slab);
+        /* What it grows into may have been used before. */
+        bool tail_dirty = slab->tail_dirty || span < had || slabs > slab->run_slabs;
+        tails_remove(slab, had);
+        bool done = slabs == slab->run_slabs || arena_resize(slab, slabs);
+        if (done) {
+            arena_set_span(slab, span);
+        }
+        if (tail_dirty) {
+            tails_add(slab, arena_span(slab));
+        }
+        return done ? p : NULL;
+    }
+    if (span <= LARGE_MAX_BYTES) {
+        return NULL; /* a block of the large lane again */
+    }
+    if (arena_resize_huge(slab, span)) {
+        return p;
+    }
+    return move_huge(heap, slab, p, span);
+}
+
+void *large_resize(struct heap *heap, void *p, size_t size) {
+    heap_enter(heap);
+    void *resized = resize(heap, p, size);
+    heap_leave(heap);
+    return resized;
+}

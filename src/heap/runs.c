@@ -1,0 +1,218 @@
+#include "heap/runs.h"
+
+#include "arena/arena.h"
+#include "arena/decay.h"
+#include "arena/tails.h"
+
+/* A block's address has room for the length of its run. */
+#define LENGTH_MASK ((uintptr_t)SLAB_BYTES - 1)
+
+/* Of longer ones, the search is a small part of what their pages cost. */
+#define KEPT_MOST_SLABS 16
+
+/* So many are put before it is looked at again whether there is too much. */
+#define PUTS_BETWEEN_LOOKS 256
+
+/* A run that is kept in vain costs as much as so many that are of use save: the arena has one place less for
+ * others. Who owes this much keeps none for so many frees, and for twice as many each time until what is kept
+ * is of use again. */
+#define USES_FOR_EACH_IN_VAIN 3
+#define DEBT_MOST 24
+#define FREES_LEFT_OUT 256
+#define FREES_LEFT_OUT_MOST 16384
+
+static uintptr_t block_of(uintptr_t word) {
+    return word & ~LENGTH_MASK;
+}
+
+static size_t slabs_of(uintptr_t word) {
+    return word & LENGTH_MASK;
+}
+
+void runs_give_back(struct slab *head, uintptr_t block) {
+    size_t span = arena_span(head);
+    page_map_set(block, 1, 0);
+    tails_remove(head, span);
+    arena_give(head, span, false);
+}
+
+/* Gives what was there, which is the caller's from now on. */
+static uintptr_t empty(_Atomic uintptr_t *kept) {
+    /* relaxed: a hint; acquire pairs with the release in runs_put */
+    return atomic_load_explicit(kept, memory_order_relaxed) == 0
+               ? 0
+               : atomic_exchange_explicit(kept, 0, memory_order_acquire);
+}
+
+/* Gives the slabs. */
+static size_t return_one(_Atomic uintptr_t *kept) {
+    uintptr_t word = empty(kept);
+    if (word != 0) {
+        runs_give_back(arena_header(block_of(word)), block_of(word));
+    }
+    return slabs_of(word);
+}
+
+/* What is kept counts as the most that it was, so that not each run has to be counted as it comes and goes.
+ */
+static void count_kept(struct kept_runs *runs, size_t slabs) {
+    /* relaxed: a sum, which a return by another thread at this moment may leave too small until the next
+     * run is put */
+    uint32_t counted = atomic_exchange_explicit(&runs->counted_slabs, (uint32_t)slabs, memory_order_relaxed);
+    if (slabs != counted) {
+        arena_add_kept((int64_t)slabs - (int64_t)counted);
+    }
+}
+
+static size_t return_all(struct kept_runs *runs) {
+    size_t n = 0;
+    for (unsigned i = 0; i < RUNS_KEPT; i++) {
+        n += return_one(&runs->words[i]) > 0;
+    }
+    return n;
+}
+
+static size_t kept_slabs(const struct kept_runs *runs) {
+    size_t slabs = 0;
+    for (unsigned i = 0; i < RUNS_KEPT; i++) {
+        slabs += slabs_of(atomic_load_explicit(&runs->words[i], memory_order_relaxed)); /* as in empty */
+    }
+    return slabs;
+}
+
+static void leave_out(struct kept_runs *runs) {
+    (void)return_all(runs);
+    count_kept(runs, 0);
+    runs->kept_slabs = 0;
+    runs->patience = (uint32_t)min_size(max_size(2 * runs->patience, FREES_LEFT_OUT), FREES_LEFT_OUT_MOST);
+    runs->left_out = runs->patience;
+    runs->debt = DEBT_MOST / 2;
+}
+
+/* One more was kept in vain. Whether that is enough. */
+static bool is_in_vain(struct kept_runs *runs) {
+    runs->debt += USES_FOR_EACH_IN_VAIN;
+    if (runs->debt <= DEBT_MOST) {
+        return false;
+    }
+    leave_out(runs);
+    return true;
+}
+
+/* The oldest make room for what was freed last. False if even it alone is too much. */
+static NOINLINE bool make_room(struct heap *heap, size_t slabs) {
+    struct kept_runs *runs = &heap->runs;
+    heap_enter(heap);
+    count_kept(runs, kept_slabs(runs));
+    bool done = arena_may_keep(slabs);
+    for (unsigned i = 1; !done && i <= RUNS_KEPT; i++) {
+        if (return_one(&runs->words[(runs->newest + i) % RUNS_KEPT]) > 0) {
+            count_kept(runs, kept_slabs(runs));
+            done = !is_in_vain(runs) && arena_may_keep(slabs);
+        }
+    }
+    runs->kept_slabs = (uint32_t)kept_slabs(runs);
+    if (done) {
+        count_kept(runs, runs->kept_slabs + slabs);
+        arena_look();
+        decay_look();
+    } else if (runs->left_out == 0) {
+        leave_out(runs);
+    }
+    heap_leave(heap);
+    return done;
+}
+
+/* Where there is none, or else that of the oldest. False if keeping is no good. */
+static NOINLINE bool find_place(struct heap *heap) {
+    struct kept_runs *runs = &heap->runs;
+    for (unsigned i = 1; i < RUNS_KEPT; i++) {
+        unsigned at = (runs->newest + i) % RUNS_KEPT;
+        if (atomic_load_explicit(&runs->words[at], memory_order_relaxed) == 0) {
+            runs->newest = at;
+            return true;
+        }
+    }
+    heap_enter(heap);
+    runs->kept_slabs -= (uint32_t)return_one(&runs->words[runs->newest]);
+    bool found = !is_in_vain(runs);
+    heap_leave(heap);
+    return found;
+}
+
+bool runs_put(struct heap *heap, struct slab *head, uintptr_t block) {
+    struct kept_runs *runs = &heap->runs;
+    size_t slabs = head->run_slabs;
+    uint32_t bit = (uint32_t)1 << (slabs % 32);
+    runs->freed |= bit;
+    if (slabs > KEPT_MOST_SLABS || (runs->wanted & bit) == 0) {
+        return false;
+    }
+    if (UNLIKELY(runs->left_out > 0)) {
+        runs->left_out--;
+        return false;
+    }
+    bool look = ++runs->puts % PUTS_BETWEEN_LOOKS == 0;
+    /* relaxed: as in make_room */
+    size_t counted = atomic_load_explicit(&runs->counted_slabs, memory_order_relaxed);
+    if (UNLIKELY(look || runs->kept_slabs + slabs > counted) && !make_room(heap, slabs)) {
+        return false;
+    }
+    runs->newest = (runs->newest + 1) % RUNS_KEPT;
+    /* relaxed: as in empty */
+    if (UNLIKELY(atomic_load_explicit(&runs->words[runs->newest], memory_order_relaxed) != 0) &&
+        !find_place(heap)) {
+        return false;
+    }
+    runs->kept_slabs += (uint32_t)slabs;
+    _Atomic uintptr_t *kept = &runs->words[runs->newest];
+    atomic_store_explicit(kept, block | slabs, memory_order_release); /* pairs with the acquire in empty */
+    return true;
+}
+
+static inline void note_use(struct heap *heap) {
+    struct kept_runs *runs = &heap->runs;
+    count(&heap->counters.large_kept, 1);
+    if (LIKELY(runs->debt == 0)) {
+        runs->patience = 0;
+    } else {
+        runs->debt--;
+    }
+}
+
+uintptr_t runs_take(struct heap *heap, unsigned slabs) {
+    struct kept_runs *runs = &heap->runs;
+    uint32_t bit = (uint32_t)1 << (slabs % 32);
+    if ((runs->wanted & bit) == 0) {
+        runs->wanted |= runs->freed & bit;
+        return 0;
+    }
+    for (unsigned i = 0; i < RUNS_KEPT; i++) {
+        unsigned at = (runs->newest - i) % RUNS_KEPT;
+        /* relaxed: as in empty */
+        bool fits = slabs_of(atomic_load_explicit(&runs->words[at], memory_order_relaxed)) == slabs;
+        uintptr_t word = fits ? empty(&runs->words[at]) : 0;
+        if (word != 0) {
+            runs->newest = (at - 1) % RUNS_KEPT;
+            runs->kept_slabs -= slabs;
+            note_use(heap);
+            return block_of(word);
+        }
+    }
+    return 0;
+}
+
+size_t runs_return(struct heap *heap) {
+    size_t n = return_all(&heap->runs);
+    count_kept(&heap->runs, 0);
+    return n;
+}
+
+void runs_return_unused(struct heap *heap) {
+    struct kept_runs *runs = &heap->runs;
+    /* relaxed, both: a guess is enough */
+    uint64_t taken = atomic_load_explicit(&heap->counters.large_kept, memory_order_relaxed);
+    if (atomic_exchange_explicit(&runs->seen, taken, memory_order_relaxed) == taken) {
+        (void)runs_return(heap);
+    }
+}

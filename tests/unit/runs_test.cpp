@@ -1,0 +1,317 @@
+// Runs that are kept: a buffer of the large lane that is freed and taken again costs no search, holds no more
+// memory than may be free, and is never lost or handed out twice.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "hakmem.h"
+#include "support/random.h"
+#include "support/resident.h"
+#include "support/scale.h"
+#include "support/statistics.h"
+#include "support/threads.h"
+#include "support/waiting.h"
+
+namespace {
+
+using hakmem_test::counter;
+using hakmem_test::happens;
+using hakmem_test::kKiB;
+using hakmem_test::kMiB;
+using hakmem_test::number_in;
+using hakmem_test::Random;
+using hakmem_test::ResidentMeter;
+using hakmem_test::run_threads;
+using hakmem_test::scaled;
+using hakmem_test::statistics_json;
+
+constexpr std::size_t kBuffer = 100'000;
+
+// Frees and takes a buffer of such a size so often that its run is kept, and frees it.
+void use_again_and_again(std::size_t size, std::size_t times = 10) {
+    for (std::size_t i = 0; i < times; i++) {
+        void *buffer = hak_malloc(size);
+        std::memset(buffer, 1, size);
+        hak_free(buffer);
+    }
+}
+
+// A buffer whose every word says whose it is.
+class Buffer {
+  public:
+    Buffer(std::size_t size, std::uint64_t mark)
+        : words_(static_cast<std::uint64_t *>(hak_malloc(size))), count_(size / sizeof *words_), mark_(mark) {
+        for (std::size_t i = 0; i < count_; i += kStep) {
+            words_[i] = mark_;
+        }
+    }
+    Buffer(const Buffer &) = delete;
+    Buffer &operator=(const Buffer &) = delete;
+    Buffer(Buffer &&other) noexcept : words_(other.words_), count_(other.count_), mark_(other.mark_) {
+        other.words_ = nullptr;
+    }
+    Buffer &operator=(Buffer &&other) noexcept {
+        std::swap(words_, other.words_);
+        std::swap(count_, other.count_);
+        std::swap(mark_, other.mark_);
+        return *this;
+    }
+    ~Buffer() {
+        EXPECT_TRUE(intact());
+        hak_free(words_);
+    }
+
+    bool intact() const {
+        for (std::size_t i = 0; words_ != nullptr && i < count_; i += kStep) {
+            if (words_[i] != mark_) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+  private:
+    static constexpr std::size_t kStep = 256; // twice a page
+    std::uint64_t *words_;
+    std::size_t count_;
+    std::uint64_t mark_;
+};
+
+class Runs : public testing::Test {
+  protected:
+    ~Runs() override {
+        hak_option_set("retain_min", "2816K");
+        hak_option_set("retain_percent", "12");
+        hak_option_set("decay_ms", "500");
+        hak_collect();
+    }
+};
+
+TEST_F(Runs, OfBuffersThatAreFreedAndTakenAgainAreKept) {
+    const std::uint64_t before = counter("large_kept");
+    for (std::size_t size : {70 * kKiB, kBuffer, 300 * kKiB, kMiB}) {
+        use_again_and_again(size, 100);
+    }
+    EXPECT_GE(counter("large_kept"), before + 4 * 90);
+}
+
+TEST_F(Runs, OfSeveralBuffersOfSeveralLengthsAreKept) {
+    const std::uint64_t before = counter("large_kept");
+    for (int i = 0; i < 100; i++) {
+        const Buffer a(kBuffer, 1);
+        const Buffer b(kBuffer, 2);
+        const Buffer c(200'000, 3);
+    }
+    EXPECT_GE(counter("large_kept"), before + 3 * 90);
+}
+
+TEST_F(Runs, OfLengthsThatAreNotTakenAgainAreNotKept) {
+    const std::uint64_t before = counter("large_kept");
+    void *grown = nullptr;
+    for (std::size_t size = 66 * kKiB; size < kMiB; size += 64 * kKiB) {
+        void *next = hak_malloc(size);
+        hak_free(grown);
+        grown = next;
+    }
+    hak_free(grown);
+    EXPECT_EQ(counter("large_kept"), before);
+}
+
+TEST_F(Runs, ServeShorterAndLongerBlocksOfAsManySlabs) {
+    use_again_and_again(kBuffer);
+    const std::uint64_t before = counter("large_kept");
+    for (std::size_t size : {66'000, 131'072, 90'000, 120'000}) {
+        char *buffer = static_cast<char *>(hak_malloc(size));
+        EXPECT_EQ(hak_usable_size(buffer), (size + 4095) / 4096 * 4096);
+        std::memset(buffer, 2, size);
+        hak_free(buffer);
+    }
+    EXPECT_EQ(counter("large_kept"), before + 4);
+}
+
+TEST_F(Runs, ReadAsZeroWhereThatIsAskedFor) {
+    use_again_and_again(kBuffer);
+    const std::uint64_t before = counter("large_kept");
+    char *buffer = static_cast<char *>(hak_calloc(1, kBuffer));
+    EXPECT_EQ(counter("large_kept"), before + 1);
+    EXPECT_EQ(std::count(buffer, buffer + kBuffer, '\0'), static_cast<std::ptrdiff_t>(kBuffer));
+    hak_free(buffer);
+}
+
+TEST_F(Runs, ServeNoBlockOfAGreaterAlignment) {
+    use_again_and_again(kBuffer);
+    for (std::size_t alignment = 4 * kKiB; alignment <= kMiB; alignment *= 2) {
+        void *buffer = hak_aligned_alloc(alignment, kBuffer);
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer) % alignment, 0u);
+        hak_free(buffer);
+    }
+}
+
+TEST_F(Runs, CountAsFreeMemory) {
+    hak_collect();
+    const std::uint64_t live = number_in(statistics_json(), "large", "live_bytes");
+    use_again_and_again(kMiB);
+    EXPECT_EQ(number_in(statistics_json(), "large", "live_bytes"), live);
+}
+
+TEST_F(Runs, GoBackOnRequest) {
+    use_again_and_again(kBuffer);
+    const std::uint64_t before = counter("large_kept");
+    EXPECT_GE(hak_tiny_magazine_flush_all(), 1u);
+    hak_free(hak_malloc(kBuffer));
+    EXPECT_EQ(counter("large_kept"), before);
+}
+
+TEST_F(Runs, GoBackWithTheRequestOfAnotherThread) {
+    const ResidentMeter meter;
+    std::atomic<bool> done{false};
+    std::atomic<bool> kept{false};
+    std::thread busy([&] {
+        use_again_and_again(kMiB);
+        kept.store(true, std::memory_order_release);
+        while (!done.load(std::memory_order_acquire)) { // awake, so that nobody takes its heap
+        }
+    });
+    while (!kept.load(std::memory_order_acquire)) {
+        std::this_thread::yield();
+    }
+    hak_collect();
+    meter.expect_growth_within(kMiB / 2, "after a collection");
+    done.store(true, std::memory_order_release);
+    busy.join();
+}
+
+TEST_F(Runs, GoBackWhenTheirThreadNeedsThemNoMore) {
+    ASSERT_EQ(hak_option_set("decay_ms", "50"), 0);
+    std::atomic<bool> done{false};
+    std::thread busy([&] {
+        const ResidentMeter meter;
+        use_again_and_again(kMiB);
+        meter.wait_for_growth_within(kMiB / 2);
+        meter.expect_growth_within(kMiB / 2, "some periods later");
+        while (!done.load(std::memory_order_acquire)) {
+        }
+    });
+    done.store(true, std::memory_order_release);
+    busy.join();
+}
+
+TEST_F(Runs, AreNotKeptWhereNothingMayStay) {
+    ASSERT_EQ(hak_option_set("retain_min", "0"), 0);
+    ASSERT_EQ(hak_option_set("retain_percent", "0"), 0);
+    const std::uint64_t before = counter("large_kept");
+    use_again_and_again(kBuffer, 100);
+    EXPECT_EQ(counter("large_kept"), before);
+}
+
+TEST_F(Runs, OfManyThreadsAreWithinTheBoundOfAll) {
+    constexpr std::size_t kThreads = 24;
+    const ResidentMeter meter;
+    std::atomic<std::size_t> kept{0};
+    std::atomic<bool> done{false};
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < kThreads; i++) {
+        threads.emplace_back([&] {
+            use_again_and_again(kMiB);
+            kept.fetch_add(1, std::memory_order_release);
+            while (!done.load(std::memory_order_acquire)) {
+                std::this_thread::yield();
+            }
+        });
+    }
+    while (kept.load(std::memory_order_acquire) < kThreads) {
+        std::this_thread::yield();
+    }
+    // retain_min, and what the threads have of their own: less than half of a run for each.
+    meter.expect_growth_within(3 * kMiB + kThreads * 350 * kKiB, "with a run in hand");
+    done.store(true, std::memory_order_release);
+    for (std::thread &thread : threads) {
+        thread.join();
+    }
+}
+
+// Blocks of all lengths, some of them of threads that have freed others' blocks, while what is kept is taken
+// from under their hands.
+TEST_F(Runs, AreNeitherLostNorHandedOutTwice) {
+    ASSERT_EQ(hak_option_set("decay_ms", "20"), 0);
+    std::atomic<bool> done{false};
+    std::thread other([&] {
+        while (!done.load(std::memory_order_relaxed)) {
+            hak_collect();
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+    });
+    run_threads(3, [](std::size_t thread) {
+        Random random(100 + thread);
+        std::vector<Buffer> buffers;
+        for (std::size_t i = 0; i < scaled(20'000); i++) {
+            const std::size_t lengths = 1 + i / scaled(4000); // few at first
+            const std::size_t size = (1 + random.below(lengths)) * 64 * kKiB + 1 + random.below(64 * kKiB);
+            if (buffers.size() < 6) {
+                buffers.emplace_back(size, thread << 32 | i);
+            } else {
+                buffers[random.below(buffers.size())] = Buffer(size, thread << 32 | i);
+            }
+        }
+    });
+    done.store(true, std::memory_order_relaxed);
+    other.join();
+}
+
+TEST_F(Runs, OfAThreadThatIsLostByForkGoBackInTheChild) {
+    std::atomic<bool> kept{false};
+    std::atomic<bool> done{false};
+    std::thread busy([&] {
+        use_again_and_again(kMiB);
+        kept.store(true, std::memory_order_release);
+        while (!done.load(std::memory_order_acquire)) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+    });
+    while (!kept.load(std::memory_order_acquire)) {
+        std::this_thread::yield();
+    }
+    const pid_t child = fork();
+    if (child == 0) {
+        hak_collect();
+        const std::uint64_t before = counter("large_kept");
+        use_again_and_again(kMiB);
+        _exit(counter("large_kept") > before && number_in(statistics_json(), "large", "live_bytes") == 0 ? 0
+                                                                                                         : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    done.store(true, std::memory_order_release);
+    busy.join();
+}
+
+using RunsDeathTest = Runs;
+
+TEST_F(RunsDeathTest, MisuseOfWhatIsKeptIsNamed) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    const auto kept = [] {
+        use_again_and_again(kBuffer);
+        const std::uint64_t before = counter("large_kept");
+        char *buffer = static_cast<char *>(hak_malloc(kBuffer));
+        hak_free(buffer);
+        return counter("large_kept") > before ? buffer : nullptr;
+    };
+    EXPECT_DEATH(hak_free(kept()), "double free");
+    EXPECT_DEATH(hak_free(kept() + 8), "invalid free");
+    EXPECT_DEATH(hak_realloc(kept(), 2 * kBuffer), "invalid realloc");
+    EXPECT_DEATH(hak_usable_size(kept()), "invalid usable size");
+}
+
+} // namespace
