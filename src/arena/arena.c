@@ -17,8 +17,6 @@ struct arena arena;
 #define LARGE_SLABS 256
 /* What a program may keep that takes so much again and again, and nothing in between: 8 MiB. */
 #define BREATH_SLABS ((size_t)128)
-/* Of what may stay resident, runs that are kept may be this part: they fit one length only. */
-#define KEPT_PART 2
 /* Stocks and what is dirty may be more than what is dirty alone by this part. */
 #define STOCKS_PART 8
 /* In what order blocks are freed decides where stocks hand them out: more of them than caches hold would slow
@@ -197,8 +195,7 @@ static size_t held(size_t used_slabs) {
 }
 
 COLD bool arena_may_keep(size_t slabs) {
-    return !arena_is_scarce() &&
-           (arena_kept_slabs() + slabs) << SLAB_SHIFT <= arena_share_bytes() / KEPT_PART;
+    return !arena_is_scarce() && (arena_kept_slabs() + slabs) << SLAB_SHIFT <= arena_share_bytes();
 }
 
 size_t arena_held_bytes(void) {

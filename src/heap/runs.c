@@ -16,7 +16,7 @@
 /* A run that is kept in vain costs as much as so many that are of use save: the arena has one place less for
  * others. Who owes this much keeps none for so many frees, and for twice as many each time until what is kept
  * is of use again. */
-#define USES_FOR_EACH_IN_VAIN 3
+#define USES_FOR_EACH_IN_VAIN 4
 #define DEBT_MOST 24
 #define FREES_LEFT_OUT 256
 #define FREES_LEFT_OUT_MOST 16384
