@@ -84,7 +84,8 @@ static void leave_out(struct kept_runs *runs) {
     (void)return_all(runs);
     count_kept(runs, 0);
     runs->kept_slabs = 0;
-    runs->patience = (uint32_t)min_size(max_size(2 * runs->patience, FREES_LEFT_OUT), FREES_LEFT_OUT_MOST);
+    runs->patience =
+        (uint32_t)min_size(max_size((size_t)2 * runs->patience, FREES_LEFT_OUT), FREES_LEFT_OUT_MOST);
     runs->left_out = runs->patience;
     runs->debt = DEBT_MOST / 2;
 }

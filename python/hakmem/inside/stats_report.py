@@ -30,7 +30,10 @@ _STAGES = (
     ("flushes", ("flushes", "flushed_blocks", "stock_returned_blocks")),
     ("… because of", tuple(name for name in COUNTERS if name.startswith("flushes_"))),
     ("remote frees", ("remote_freed_blocks", "remote_kept_blocks", "remote_flushes", "remote_parcels")),
-    ("large, huge", ("large_allocs", "large_kept", "large_frees", "huge_allocs", "huge_frees", "huge_remaps")),
+    (
+        "large, huge",
+        ("large_allocs", "large_kept", "large_frees", "huge_allocs", "huge_frees", "huge_remaps"),
+    ),
     ("slabs", tuple(name for name in COUNTERS if name.startswith("slabs_"))),
     ("given back", ("purges", "purged_bytes", "decayed_bytes", "hole_bytes")),
     ("faulted ahead", ("populated_bytes", "page_faults_avoided")),
