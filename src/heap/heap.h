@@ -100,7 +100,7 @@ struct parcel {
 #define RUNS_KEPT 8
 struct kept_runs {
     _Atomic uintptr_t words[RUNS_KEPT]; /* put by the owner, taken by anyone */
-    _Atomic uint32_t counted_slabs;     /* that arena_add_kept knows of; any thread */
+    _Atomic uint32_t counted_slabs;     /* that arena_add_kept knows of; under the lock */
     unsigned newest;                    /* the owner's, as are all others: where the last one was put */
     uint32_t freed, wanted;             /* bit n: runs of n slabs were freed, and taken again after that */
     uint32_t kept_slabs;                /* or more, if others have returned some */

@@ -54,21 +54,28 @@ static size_t return_one(_Atomic uintptr_t *kept) {
 }
 
 /* What is kept counts as the most that it was, so that not each run has to be counted as it comes and goes.
- */
-static void count_kept(struct kept_runs *runs, size_t slabs) {
-    /* relaxed: a sum, which a return by another thread at this moment may leave too small until the next
-     * run is put */
-    uint32_t counted = atomic_exchange_explicit(&runs->counted_slabs, (uint32_t)slabs, memory_order_relaxed);
-    if (slabs != counted) {
-        arena_add_kept((int64_t)slabs - (int64_t)counted);
+ * The owner and whoever returns runs may each count what the other has just changed: until the next run is
+ * put, then, the sum is too small. */
+static void count_kept(struct heap *heap, size_t slabs) {
+    _Atomic uint32_t *counted = &heap->runs.counted_slabs;
+    /* relaxed: a hint here, under the lock below. It is not taken in vain: nothing of the heap may be
+     * resident */
+    if (atomic_load_explicit(counted, memory_order_relaxed) == slabs) {
+        return;
     }
+    lock_acquire(&heap->lock); /* so that no fork comes between the two sums */
+    int64_t more = (int64_t)slabs - (int64_t)atomic_load_explicit(counted, memory_order_relaxed);
+    atomic_store_explicit(counted, (uint32_t)slabs, memory_order_relaxed);
+    arena_add_kept(more);
+    lock_release(&heap->lock);
 }
 
-static size_t return_all(struct kept_runs *runs) {
+size_t runs_return(struct heap *heap) {
     size_t n = 0;
     for (unsigned i = 0; i < RUNS_KEPT; i++) {
-        n += return_one(&runs->words[i]) > 0;
+        n += return_one(&heap->runs.words[i]) > 0;
     }
+    count_kept(heap, 0);
     return n;
 }
 
@@ -80,9 +87,9 @@ static size_t kept_slabs(const struct kept_runs *runs) {
     return slabs;
 }
 
-static void leave_out(struct kept_runs *runs) {
-    (void)return_all(runs);
-    count_kept(runs, 0);
+static void leave_out(struct heap *heap) {
+    struct kept_runs *runs = &heap->runs;
+    (void)runs_return(heap);
     runs->kept_slabs = 0;
     runs->patience =
         (uint32_t)min_size(max_size((size_t)2 * runs->patience, FREES_LEFT_OUT), FREES_LEFT_OUT_MOST);
@@ -91,12 +98,13 @@ static void leave_out(struct kept_runs *runs) {
 }
 
 /* One more was kept in vain. Whether that is enough. */
-static bool is_in_vain(struct kept_runs *runs) {
+static bool is_in_vain(struct heap *heap) {
+    struct kept_runs *runs = &heap->runs;
     runs->debt += USES_FOR_EACH_IN_VAIN;
     if (runs->debt <= DEBT_MOST) {
         return false;
     }
-    leave_out(runs);
+    leave_out(heap);
     return true;
 }
 
@@ -104,21 +112,21 @@ static bool is_in_vain(struct kept_runs *runs) {
 static NOINLINE bool make_room(struct heap *heap, size_t slabs) {
     struct kept_runs *runs = &heap->runs;
     heap_enter(heap);
-    count_kept(runs, kept_slabs(runs));
+    count_kept(heap, kept_slabs(runs));
     bool done = arena_may_keep(slabs);
     for (unsigned i = 1; !done && i <= RUNS_KEPT; i++) {
         if (return_one(&runs->words[(runs->newest + i) % RUNS_KEPT]) > 0) {
-            count_kept(runs, kept_slabs(runs));
-            done = !is_in_vain(runs) && arena_may_keep(slabs);
+            count_kept(heap, kept_slabs(runs));
+            done = !is_in_vain(heap) && arena_may_keep(slabs);
         }
     }
     runs->kept_slabs = (uint32_t)kept_slabs(runs);
     if (done) {
-        count_kept(runs, runs->kept_slabs + slabs);
+        count_kept(heap, runs->kept_slabs + slabs);
         arena_look();
         decay_look();
     } else if (runs->left_out == 0) {
-        leave_out(runs);
+        leave_out(heap);
     }
     heap_leave(heap);
     return done;
@@ -136,7 +144,7 @@ static NOINLINE bool find_place(struct heap *heap) {
     }
     heap_enter(heap);
     runs->kept_slabs -= (uint32_t)return_one(&runs->words[runs->newest]);
-    bool found = !is_in_vain(runs);
+    bool found = !is_in_vain(heap);
     heap_leave(heap);
     return found;
 }
@@ -201,12 +209,6 @@ uintptr_t runs_take(struct heap *heap, unsigned slabs) {
         }
     }
     return 0;
-}
-
-size_t runs_return(struct heap *heap) {
-    size_t n = return_all(&heap->runs);
-    count_kept(&heap->runs, 0);
-    return n;
 }
 
 void runs_return_unused(struct heap *heap) {
