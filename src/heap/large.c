@@ -77,9 +77,11 @@ static inline void *allocate_kept(struct heap *heap, size_t size) {
     slab->ahead = false;
     size_t had = arena_span(slab);
     if (span != had) {
+        heap_enter(heap); /* it may sleep */
         tails_remove(slab, had);
         arena_set_span(slab, span);
         tails_add(slab, span);
+        heap_leave(heap);
     }
     /* relaxed: the caller publishes the block */
     atomic_store_explicit(&slab->state, SLAB_LARGE, memory_order_relaxed);
@@ -107,9 +109,11 @@ static NOINLINE void end_watch(struct heap *heap, struct slab *slab) {
     heap_leave(heap);
 }
 
-static NOINLINE void free_sampled(struct slab *slab, void *p) {
+static NOINLINE void free_sampled(struct heap *heap, struct slab *slab, void *p) {
+    heap_enter(heap);
     slab->sampled = false;
     profile_remove((uintptr_t)p);
+    heap_leave(heap);
 }
 
 void large_free(struct heap *heap, void *p) {
@@ -123,7 +127,7 @@ void large_free(struct heap *heap, void *p) {
     }
     bool report = count_event(heap, huge, false); /* before anything that may sleep */
     if (UNLIKELY(slab->sampled)) {
-        free_sampled(slab, p);
+        free_sampled(heap, slab, p);
     }
     if (UNLIKELY(huge)) {
         page_map_set((uintptr_t)p, 1, 0);
