@@ -6,6 +6,9 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -14,14 +17,18 @@
 #include "support/lanes.h"
 #include "support/pattern.h"
 #include "support/random.h"
+#include "support/resident.h"
 #include "support/scale.h"
+#include "support/statistics.h"
 
 extern "C" bool hakmem_test_lost_heap_releases_its_slab(std::size_t size); // support/lost_heap.c
 
 namespace {
 
+using hakmem_test::counter;
 using hakmem_test::fill_pattern;
 using hakmem_test::kEdges;
+using hakmem_test::kMiB;
 using hakmem_test::pattern_intact;
 using hakmem_test::Random;
 using hakmem_test::scaled;
@@ -233,6 +240,47 @@ TEST(Fork, ParentAndChildDoNotShareBlocks) {
     });
     EXPECT_TRUE(pattern_intact(block, 5000, 1));
     hak_free(block);
+}
+
+std::uint64_t retained_bytes() {
+    hak_stats_t stats{};
+    hak_stats_get(&stats);
+    return stats.retained_bytes;
+}
+
+// A run that its thread keeps: the child, which has lost that thread, gives it back.
+TEST(Fork, ReturnsTheRunsThatALostThreadHasKept) {
+    constexpr std::size_t kRun = kMiB;
+    const auto use = [] {
+        for (int i = 0; i < 10; i++) {
+            hak_free(std::memset(hak_malloc(kRun), 1, kRun));
+        }
+    };
+    std::atomic<bool> kept{false};
+    std::atomic<bool> done{false};
+    std::thread busy([&] {
+        use();
+        kept.store(true, std::memory_order_release);
+        while (!done.load(std::memory_order_acquire)) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+    });
+    while (!kept.load(std::memory_order_acquire)) {
+        std::this_thread::yield();
+    }
+    const pid_t child = fork();
+    if (child == 0) {
+        const bool inherited = retained_bytes() >= kRun;
+        hak_collect();
+        const bool returned = retained_bytes() < kRun / 2;
+        use();
+        _exit(inherited && returned && counter("large_kept") > 0 ? kFine : kInherited);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, kFine);
+    done.store(true, std::memory_order_release);
+    busy.join();
 }
 
 } // namespace

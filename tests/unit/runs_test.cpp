@@ -12,9 +12,6 @@
 #include <thread>
 #include <vector>
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "hakmem.h"
 #include "support/random.h"
 #include "support/resident.h"
@@ -267,34 +264,6 @@ TEST_F(Runs, AreNeitherLostNorHandedOutTwice) {
     });
     done.store(true, std::memory_order_relaxed);
     other.join();
-}
-
-TEST_F(Runs, OfAThreadThatIsLostByForkGoBackInTheChild) {
-    std::atomic<bool> kept{false};
-    std::atomic<bool> done{false};
-    std::thread busy([&] {
-        use_again_and_again(kMiB);
-        kept.store(true, std::memory_order_release);
-        while (!done.load(std::memory_order_acquire)) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        }
-    });
-    while (!kept.load(std::memory_order_acquire)) {
-        std::this_thread::yield();
-    }
-    const pid_t child = fork();
-    if (child == 0) {
-        hak_collect();
-        const std::uint64_t before = counter("large_kept");
-        use_again_and_again(kMiB);
-        _exit(counter("large_kept") > before && number_in(statistics_json(), "large", "live_bytes") == 0 ? 0
-                                                                                                         : 1);
-    }
-    int status = -1;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
-    done.store(true, std::memory_order_release);
-    busy.join();
 }
 
 using RunsDeathTest = Runs;
