@@ -19,7 +19,7 @@ enum slab_state {
     SLAB_PARTIAL,  /* in the owner's list of slabs with free blocks */
     SLAB_LARGE,    /* one large or huge block */
     SLAB_INTERNAL, /* the allocator's own memory */
-    SLAB_KEPT,     /* of a large block that was freed: heap/runs.h */
+    SLAB_KEPT,     /* of a freed block: on its way to the arena, or kept: heap/runs.h */
 };
 
 /* Whether its run is one of blocks. */

@@ -99,12 +99,12 @@ struct parcel {
 /* Runs of the large lane: see runs.h. A word is the address of a block and the slabs of its run, or 0. */
 #define RUNS_KEPT 8
 struct kept_runs {
-    _Atomic uintptr_t words[RUNS_KEPT]; /* put by the owner, taken by anyone */
-    _Atomic uint32_t counted_slabs;     /* that arena_add_kept knows of; under the lock */
-    unsigned newest;                    /* the owner's, as are all others: where the last one was put */
-    uint32_t freed, wanted;             /* bit n: runs of n slabs were freed, and taken again after that */
-    uint32_t kept_slabs;                /* or more, if others have returned some */
-    uint32_t debt, patience, left_out;  /* see runs.c */
+    _Atomic uintptr_t words[RUNS_KEPT];  /* put by the owner, taken by anyone */
+    _Atomic uint32_t counted_slabs;      /* that arena_add_kept knows of; under the lock */
+    unsigned newest;                     /* the owner's, as are all others: where the last one was put */
+    uint32_t freed, wanted;              /* bit n: runs of n slabs were freed, and taken again after that */
+    uint32_t kept_slabs;                 /* or more, if others have returned some */
+    uint32_t credit, patience, left_out; /* see runs.c */
     uint32_t puts;
     _Atomic uint64_t seen; /* counters.large_kept at the last look */
 };

@@ -37,6 +37,9 @@ static NOINLINE void *allocate_run(struct heap *heap, size_t size, size_t alignm
     struct taken taken = {false, false};
     struct slab *slab;
     if (huge) {
+        if (heap != NULL) {
+            (void)runs_return(heap); /* they may lie where it has room */
+        }
         slab = arena_take_huge(span, alignment, zero);
     } else {
         unsigned slabs = (unsigned)(round_up(span, SLAB_BYTES) >> SLAB_SHIFT);

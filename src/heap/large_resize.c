@@ -2,6 +2,7 @@
 #include "arena/huge_pages.h"
 #include "arena/tails.h"
 #include "heap/large.h"
+#include "heap/runs.h"
 #include "os/os.h"
 #include "os/report.h"
 #include "profile/sample.h"
@@ -66,7 +67,8 @@ static void *resize(struct heap *heap, void *p, size_t size) {
         /* What it grows into may have been used before. */
         bool tail_dirty = slab->tail_dirty || span < had || slabs > slab->run_slabs;
         tails_remove(slab, had);
-        bool done = slabs == slab->run_slabs || arena_resize(slab, slabs);
+        bool done = slabs == slab->run_slabs || arena_resize(slab, slabs) ||
+                    (heap != NULL && runs_return(heap) > 0 && arena_resize(slab, slabs));
         if (done) {
             arena_set_span(slab, span);
         }

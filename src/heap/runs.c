@@ -11,13 +11,13 @@
 #define KEPT_MOST_SLABS 16
 
 /* So many are put before it is looked at again whether there is too much. */
-#define PUTS_BETWEEN_LOOKS 256
+#define PUTS_BETWEEN_LOOKS 16
 
 /* A run that is kept in vain costs as much as so many that are of use save: the arena has one place less for
- * others. Who owes this much keeps none for so many frees, and for twice as many each time until what is kept
- * is of use again. */
+ * others. Who has not earned that keeps none for so many frees, and for twice as many each time until nearly
+ * all that is kept is of use. */
 #define USES_FOR_EACH_IN_VAIN 4
-#define DEBT_MOST 24
+#define CREDIT_MOST 24
 #define FREES_LEFT_OUT 256
 #define FREES_LEFT_OUT_MOST 16384
 
@@ -70,21 +70,21 @@ static void count_kept(struct heap *heap, size_t slabs) {
     lock_release(&heap->lock);
 }
 
-size_t runs_return(struct heap *heap) {
-    size_t n = 0;
-    for (unsigned i = 0; i < RUNS_KEPT; i++) {
-        n += return_one(&heap->runs.words[i]) > 0;
-    }
-    count_kept(heap, 0);
-    return n;
-}
-
 static size_t kept_slabs(const struct kept_runs *runs) {
     size_t slabs = 0;
     for (unsigned i = 0; i < RUNS_KEPT; i++) {
         slabs += slabs_of(atomic_load_explicit(&runs->words[i], memory_order_relaxed)); /* as in empty */
     }
     return slabs;
+}
+
+size_t runs_return(struct heap *heap) {
+    size_t n = 0;
+    for (unsigned i = 0; i < RUNS_KEPT; i++) {
+        n += return_one(&heap->runs.words[i]) > 0;
+    }
+    count_kept(heap, kept_slabs(&heap->runs)); /* the owner may have put some meanwhile */
+    return n;
 }
 
 static void leave_out(struct heap *heap) {
@@ -94,14 +94,15 @@ static void leave_out(struct heap *heap) {
     runs->patience =
         (uint32_t)min_size(max_size((size_t)2 * runs->patience, FREES_LEFT_OUT), FREES_LEFT_OUT_MOST);
     runs->left_out = runs->patience;
-    runs->debt = DEBT_MOST / 2;
+    runs->wanted = runs->freed = 0; /* what it wants, it shows anew */
+    runs->credit = 0;
 }
 
 /* One more was kept in vain. Whether that is enough. */
 static bool is_in_vain(struct heap *heap) {
     struct kept_runs *runs = &heap->runs;
-    runs->debt += USES_FOR_EACH_IN_VAIN;
-    if (runs->debt <= DEBT_MOST) {
+    if (runs->credit >= USES_FOR_EACH_IN_VAIN) {
+        runs->credit -= USES_FOR_EACH_IN_VAIN;
         return false;
     }
     leave_out(heap);
@@ -125,6 +126,7 @@ static NOINLINE bool make_room(struct heap *heap, size_t slabs) {
         count_kept(heap, runs->kept_slabs + slabs);
         arena_look();
         decay_look();
+        count_kept(heap, kept_slabs(runs) + slabs); /* these may have returned what there was */
     } else if (runs->left_out == 0) {
         leave_out(heap);
     }
@@ -152,9 +154,12 @@ static NOINLINE bool find_place(struct heap *heap) {
 bool runs_put(struct heap *heap, struct slab *head, uintptr_t block) {
     struct kept_runs *runs = &heap->runs;
     size_t slabs = head->run_slabs;
-    uint32_t bit = (uint32_t)1 << (slabs % 32);
+    if (slabs > KEPT_MOST_SLABS) {
+        return false;
+    }
+    uint32_t bit = (uint32_t)1 << slabs;
     runs->freed |= bit;
-    if (slabs > KEPT_MOST_SLABS || (runs->wanted & bit) == 0) {
+    if ((runs->wanted & bit) == 0) {
         return false;
     }
     if (UNLIKELY(runs->left_out > 0)) {
@@ -182,18 +187,21 @@ bool runs_put(struct heap *heap, struct slab *head, uintptr_t block) {
 static inline void note_use(struct heap *heap) {
     struct kept_runs *runs = &heap->runs;
     count(&heap->counters.large_kept, 1);
-    if (LIKELY(runs->debt == 0)) {
+    if (LIKELY(runs->credit == CREDIT_MOST)) {
         runs->patience = 0;
     } else {
-        runs->debt--;
+        runs->credit++;
     }
 }
 
 uintptr_t runs_take(struct heap *heap, unsigned slabs) {
     struct kept_runs *runs = &heap->runs;
-    uint32_t bit = (uint32_t)1 << (slabs % 32);
-    if ((runs->wanted & bit) == 0) {
-        runs->wanted |= runs->freed & bit;
+    if (slabs > KEPT_MOST_SLABS) {
+        return 0;
+    }
+    uint32_t bit = (uint32_t)1 << slabs;
+    runs->wanted |= runs->freed & bit;
+    if (runs->kept_slabs == 0) {
         return 0;
     }
     for (unsigned i = 0; i < RUNS_KEPT; i++) {
@@ -217,5 +225,7 @@ void runs_return_unused(struct heap *heap) {
     uint64_t taken = atomic_load_explicit(&heap->counters.large_kept, memory_order_relaxed);
     if (atomic_exchange_explicit(&runs->seen, taken, memory_order_relaxed) == taken) {
         (void)runs_return(heap);
+    } else {
+        count_kept(heap, kept_slabs(runs)); /* others may have the rest */
     }
 }

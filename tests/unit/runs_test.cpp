@@ -238,6 +238,24 @@ TEST_F(Runs, OfManyThreadsAreWithinTheBoundOfAll) {
     }
 }
 
+// A huge block has the room that kept runs would take from it.
+TEST_F(Runs, MakeRoomForHugeBlocks) {
+    hak_collect();
+    const ResidentMeter meter;
+    for (int round = 0; round < 100; round++) {
+        std::vector<void *> buffers(10);
+        for (void *&buffer : buffers) {
+            buffer = hak_malloc(200'000);
+            std::memset(buffer, 1, 1);
+        }
+        for (void *buffer : buffers) {
+            hak_free(buffer);
+        }
+        hak_free(std::memset(hak_malloc(3 * kMiB), 1, 3 * kMiB));
+    }
+    meter.expect_growth_within(5 * kMiB, "after the rounds");
+}
+
 // Blocks of all lengths, some of them of threads that have freed others' blocks, while what is kept is taken
 // from under their hands.
 TEST_F(Runs, AreNeitherLostNorHandedOutTwice) {
