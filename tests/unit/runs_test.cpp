@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "hakmem.h"
+#include "support/collector.h"
 #include "support/random.h"
 #include "support/resident.h"
 #include "support/scale.h"
@@ -22,6 +23,7 @@
 
 namespace {
 
+using hakmem_test::Collector;
 using hakmem_test::counter;
 using hakmem_test::happens;
 using hakmem_test::kKiB;
@@ -260,28 +262,23 @@ TEST_F(Runs, MakeRoomForHugeBlocks) {
 // from under their hands.
 TEST_F(Runs, AreNeitherLostNorHandedOutTwice) {
     ASSERT_EQ(hak_option_set("decay_ms", "20"), 0);
-    std::atomic<bool> done{false};
-    std::thread other([&] {
-        while (!done.load(std::memory_order_relaxed)) {
-            hak_collect();
-            std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        }
-    });
-    run_threads(3, [](std::size_t thread) {
-        Random random(100 + thread);
-        std::vector<Buffer> buffers;
-        for (std::size_t i = 0; i < scaled(20'000); i++) {
-            const std::size_t lengths = 1 + i / scaled(4000); // few at first
-            const std::size_t size = (1 + random.below(lengths)) * 64 * kKiB + 1 + random.below(64 * kKiB);
-            if (buffers.size() < 6) {
-                buffers.emplace_back(size, thread << 32 | i);
-            } else {
-                buffers[random.below(buffers.size())] = Buffer(size, thread << 32 | i);
+    {
+        const Collector other;
+        run_threads(3, [](std::size_t thread) {
+            Random random(100 + thread);
+            std::vector<Buffer> buffers;
+            for (std::size_t i = 0; i < scaled(20'000); i++) {
+                const std::size_t lengths = 1 + i / scaled(4000); // few at first
+                const std::size_t size =
+                    (1 + random.below(lengths)) * 64 * kKiB + 1 + random.below(64 * kKiB);
+                if (buffers.size() < 6) {
+                    buffers.emplace_back(size, thread << 32 | i);
+                } else {
+                    buffers[random.below(buffers.size())] = Buffer(size, thread << 32 | i);
+                }
             }
-        }
-    });
-    done.store(true, std::memory_order_relaxed);
-    other.join();
+        });
+    }
 }
 
 using RunsDeathTest = Runs;

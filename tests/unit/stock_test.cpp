@@ -14,6 +14,7 @@
 
 #include "hakmem.h"
 #include "os/fault.h"
+#include "support/collector.h"
 #include "support/equal_blocks.h"
 #include "support/population.h"
 #include "support/random.h"
@@ -25,6 +26,7 @@
 
 namespace {
 
+using hakmem_test::Collector;
 using hakmem_test::counter;
 using hakmem_test::free_blocks;
 using hakmem_test::happens;
@@ -104,25 +106,19 @@ TEST(Stock, LosesAndRepeatsNothing) {
 
 TEST(Stock, LosesNothingWhileOthersReturnIt) {
     ASSERT_EQ(hak_option_set("decay_ms", "20"), 0);
-    std::atomic<bool> done{false};
-    std::thread other([&] {
-        while (!done.load(std::memory_order_relaxed)) {
-            hak_collect();
-            std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        }
-    });
-    run_threads(2, [](std::size_t thread) {
-        Population population(30 + thread, scaled(100'000));
-        Random random(40 + thread);
-        for (int round = 0; round < 20; round++) {
-            population.build();
-            population.drop(1 + random.below(4), 4);
-            std::this_thread::sleep_for(std::chrono::milliseconds(random.below(40)));
-        }
-        EXPECT_TRUE(population.intact());
-    });
-    done.store(true, std::memory_order_relaxed);
-    other.join();
+    {
+        const Collector other;
+        run_threads(2, [](std::size_t thread) {
+            Population population(30 + thread, scaled(100'000));
+            Random random(40 + thread);
+            for (int round = 0; round < 20; round++) {
+                population.build();
+                population.drop(1 + random.below(4), 4);
+                std::this_thread::sleep_for(std::chrono::milliseconds(random.below(40)));
+            }
+            EXPECT_TRUE(population.intact());
+        });
+    }
     EXPECT_EQ(hak_option_set("decay_ms", "1000"), 0);
 }
 
