@@ -87,25 +87,24 @@ static inline bool arena_run_is_huge(const struct slab *head) {
     return head->run_slabs == 0;
 }
 
-/* Length of a run in slabs. */
-static inline size_t arena_run_slabs(const struct slab *head) {
-    /* relaxed: only its owner changes a run */
-    size_t span = atomic_load_explicit(&head->span_bytes, memory_order_relaxed);
-    return !arena_run_is_huge(head) ? head->run_slabs : round_up(span, SUPERSLAB_BYTES) >> SLAB_SHIFT;
-}
-
-/* The header of the slab that an address is in; that is in a region. */
-static inline struct slab *arena_header(uintptr_t address) {
-    const struct region *region = region_of(address);
-    return region_slab(region, region_slab_index(region, address));
-}
-
 /* Usable bytes of a large or huge block; its owner's. */
 static inline size_t arena_span(const struct slab *head) {
     return atomic_load_explicit(&head->span_bytes, memory_order_relaxed); /* only the owner changes it */
 }
 static inline void arena_set_span(struct slab *head, size_t bytes) {
     atomic_store_explicit(&head->span_bytes, bytes, memory_order_relaxed); /* as above */
+}
+
+/* Length of a run in slabs. */
+static inline size_t arena_run_slabs(const struct slab *head) {
+    return !arena_run_is_huge(head) ? head->run_slabs
+                                    : round_up(arena_span(head), SUPERSLAB_BYTES) >> SLAB_SHIFT;
+}
+
+/* The header of the slab that an address is in; that is in a region. */
+static inline struct slab *arena_header(uintptr_t address) {
+    const struct region *region = region_of(address);
+    return region_slab(region, region_slab_index(region, address));
 }
 
 /* Gives back ranges of pages within runs that are in use; `done` says which of them the OS has taken. */

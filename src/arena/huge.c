@@ -274,7 +274,7 @@ void arena_give_huge(struct slab *head, bool resident) {
     struct region *r = region_of((uintptr_t)head);
     size_t first = (size_t)(head - region_slab(r, 0)) / SLABS_PER_SUPERSLAB;
     size_t superslabs = arena_run_slabs(head) / SLABS_PER_SUPERSLAB;
-    size_t bytes = atomic_load_explicit(&head->span_bytes, memory_order_relaxed); /* the caller's own */
+    size_t bytes = arena_span(head);
     bool huge_pages = head->huge_pages;
     if (resident) {
         look_at_tail(head, bytes);
@@ -309,7 +309,7 @@ bool arena_resize_huge(struct slab *head, size_t bytes) {
     size_t first = (size_t)(head - region_slab(r, 0)) / SLABS_PER_SUPERSLAB;
     size_t had = arena_run_slabs(head) / SLABS_PER_SUPERSLAB;
     size_t wanted = round_up(bytes, SUPERSLAB_BYTES) >> SUPERSLAB_SHIFT;
-    size_t had_bytes = atomic_load_explicit(&head->span_bytes, memory_order_relaxed); /* the caller's own */
+    size_t had_bytes = arena_span(head);
     if (wanted < had) {
         look_at_tail(head, had_bytes);
         huge_pages_shortened(head, wanted);
@@ -332,7 +332,7 @@ bool arena_resize_huge(struct slab *head, size_t bytes) {
     }
     if (done) {
         head->tail_dirty = head->tail_dirty || bytes < had_bytes;
-        atomic_store_explicit(&head->span_bytes, bytes, memory_order_relaxed); /* as in arena_take */
+        arena_set_span(head, bytes);
     }
     arena_unlock_within_bound();
     if (done) {

@@ -111,9 +111,7 @@ void huge_pages_shortened(struct slab *head, size_t first) {
 
 void huge_pages_given(struct slab *head, bool resident) {
     if (head->watched && resident) {
-        /* relaxed: the caller's own */
-        size_t bytes = atomic_load_explicit(&head->span_bytes, memory_order_relaxed);
-        testimony_of_freed(arena_address(head), bytes, head->ahead);
+        testimony_of_freed(arena_address(head), arena_span(head), head->ahead);
     } else if (head->watched) {
         testimony_forget(arena_address(head));
     }

@@ -28,7 +28,8 @@ size_t stock_return(struct heap *self, struct heap *heap, unsigned size_class);
 void stock_trim(struct heap *heap, unsigned size_class);
 /* The same for all heaps, any thread, up to `most` blocks. */
 void stocks_look_after(size_t most);
-/* Any thread: returns all stocks of a heap. */
+/* Any thread: returns all stocks of a heap. With stocks go the runs that it keeps (runs.h), here, above and
+ * below. */
 void stocks_return(struct heap *self, struct heap *heap);
 /* Any thread, no heap's lock held: up to `most` blocks of whatever stocks there are. */
 void stocks_relieve(size_t most);
