@@ -201,6 +201,7 @@ static struct huge_pages_found claim_superslabs(struct slab *head, struct region
                                                 size_t count, size_t bytes) {
     struct huge_pages_found found = {.clean = true};
     size_t dirty = 0;
+    size_t clean = 0; /* superslabs in a row, up to this one */
     head->tail_dirty = (r->states[first + count - 1].dirty & ~slabs_in_last(bytes)) != 0;
     for (size_t i = 0; i < count; i++) {
         size_t s = first + i;
@@ -208,6 +209,11 @@ static struct huge_pages_found claim_superslabs(struct slab *head, struct region
         dirty += here;
         bool sparse = here <= SPARSE_SLABS && i < 64;
         found.clean = found.clean && here == 0;
+        clean = here == 0 ? clean + 1 : 0;
+        if (clean > found.clean_count) {
+            found.clean_first = i + 1 - clean;
+            found.clean_count = clean;
+        }
         found.sparse |= (uint64_t)(sparse && here > 0) << i % 64;
         found.worth_asking = found.worth_asking || ((sparse || here == 0) && i < bytes >> SUPERSLAB_SHIFT);
         dense_note_ahead(&r->states[s], 0);

@@ -16,6 +16,8 @@
 #define WASTE_PART 32
 /* The same of a block that grows by such a part of it at most. */
 #define STEP_PART 8
+/* What of a block has to be left to tell of it. */
+#define WATCHED_PART 4
 /* And blocks that have such an end at a time: 4 MiB. */
 #define NEXT_AHEAD_MOST 2
 
@@ -90,13 +92,28 @@ static void get_ahead(struct slab *head, size_t bytes, uint64_t sparse) {
     }
 }
 
+/* What of a block tells whether the program fills it: as much of it as was not resident, in one piece. */
+static void watch(struct slab *head, size_t bytes, const struct huge_pages_found *found) {
+    size_t first = found->clean ? 0 : found->clean_first << SUPERSLAB_SHIFT;
+    size_t end = found->clean ? bytes : first + (found->clean_count << SUPERSLAB_SHIFT);
+    head->watched_start = arena_address(head) + first;
+    head->watched_bytes = min_size(end, bytes) - first;
+    head->watched = head->watched_bytes >= bytes / WATCHED_PART && head->watched_bytes >= SLAB_BYTES;
+}
+
+/* As much of that as it still has. */
+static size_t watched_bytes(const struct slab *head) {
+    size_t behind = arena_address(head) + arena_span(head) - head->watched_start;
+    return (intptr_t)behind < (intptr_t)SLAB_BYTES ? 0 : min_size(head->watched_bytes, behind);
+}
+
 void huge_pages_taken(struct slab *head, size_t bytes, struct huge_pages_found found) {
     head->huge_pages = head->ahead = head->next_ahead = head->watched = false;
     if (!option_bool(OPTION_HUGE_PAGES) || bytes < SLAB_BYTES || !found.worth_asking || arena_is_scarce()) {
         return;
     }
-    head->watched = found.clean;
-    head->ahead = testimony_says_filled(arena_address(head), bytes, found.clean);
+    watch(head, bytes, &found);
+    head->ahead = testimony_says_filled(bytes, head->watched ? head->watched_start : 0, head->watched_bytes);
     if (head->ahead && !found.filled) {
         get_ahead(head, bytes, found.sparse);
     }
@@ -110,10 +127,11 @@ void huge_pages_shortened(struct slab *head, size_t first) {
 }
 
 void huge_pages_given(struct slab *head, bool resident) {
-    if (head->watched && resident) {
-        testimony_of_freed(arena_address(head), arena_span(head), head->ahead);
+    size_t watched = head->watched && resident ? watched_bytes(head) : 0;
+    if (watched > 0) {
+        testimony_of_freed(arena_span(head), head->watched_start, watched, head->ahead);
     } else if (head->watched) {
-        testimony_forget(arena_address(head));
+        testimony_forget(head->watched_start);
     }
     forget_next(head);
     if (head->huge_pages) {

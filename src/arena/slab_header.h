@@ -56,8 +56,14 @@ struct slab {
     bool watched : 1;         /* tells, when it is freed, whether the program filled it */
     bool sampled : 1;         /* a large or huge block that the profile knows; its owner writes */
     _Atomic uint8_t returned; /* enum slab_returned; relaxed: a hint */
-    struct slab *next;        /* in the inbox or in the owner's list */
-    struct slab *previous;    /* in the owner's list */
+    union {
+        struct slab *next;       /* in the inbox or in the owner's list */
+        uintptr_t watched_start; /* of what tells of a large or huge block: what was not resident at first */
+    };
+    union {
+        struct slab *previous; /* in the owner's list */
+        size_t watched_bytes;
+    };
     /* Usable bytes of a large or huge block. Of other runs, those perhaps used in the lower half, and in the
      * upper half a mask of pages that were given back while the run is in a list: see slab.h */
     _Atomic size_t span_bytes;

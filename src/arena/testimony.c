@@ -23,8 +23,9 @@
 #define STEP_BYTES 2048
 
 static struct kind {
-    uintptr_t start; /* of the block that is to tell; 0 for none */
-    size_t bytes;
+    uintptr_t start;    /* of what is to tell; 0 for none */
+    size_t clean_bytes; /* of that */
+    size_t bytes;       /* of its block */
     unsigned credit; /* blocks that the last testimony still serves for */
     unsigned trust;  /* those that it served for at first */
     bool has_told;   /* one way or the other */
@@ -120,7 +121,7 @@ static void trust_more(struct kind *kind) {
 static void look_if_due(struct kind *kind) {
     if (kind->credit == 0 && kind->start != 0) {
         uintptr_t start = kind->start;
-        size_t seen_bytes = kind->bytes;
+        size_t seen_bytes = kind->clean_bytes;
         lock_release(&lock);
         bool filled = testimony_is_filled(start, seen_bytes, false);
         lock_acquire(&lock);
@@ -169,7 +170,7 @@ static struct kind *kind_that_tells(size_t bytes) {
     return kind - 1;
 }
 
-bool testimony_says_filled(uintptr_t start, size_t bytes, bool clean) {
+bool testimony_says_filled(size_t bytes, uintptr_t clean_start, size_t clean_bytes) {
     struct kind *kind = kind_of(bytes);
     lock_acquire(&lock);
     struct kind *telling = kind_that_tells(bytes);
@@ -177,8 +178,9 @@ bool testimony_says_filled(uintptr_t start, size_t bytes, bool clean) {
     if (known) {
         telling->credit--;
     }
-    if (clean) {
-        kind->start = start;
+    if (clean_start != 0) {
+        kind->start = clean_start;
+        kind->clean_bytes = clean_bytes;
         kind->bytes = bytes;
     }
     lock_release(&lock);
@@ -194,8 +196,8 @@ static void forget(uintptr_t start) {
     }
 }
 
-void testimony_of_freed(uintptr_t start, size_t bytes, bool ahead) {
-    bool filled = testimony_is_filled(start, bytes, ahead);
+void testimony_of_freed(size_t bytes, uintptr_t start, size_t clean_bytes, bool ahead) {
+    bool filled = testimony_is_filled(start, clean_bytes, ahead);
     struct kind *kind = kind_of(bytes);
     lock_acquire(&lock);
     kind->has_told = true;

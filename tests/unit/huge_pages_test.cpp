@@ -163,6 +163,21 @@ TEST(HugePages, SaveFaultsWhereBlocksAreFilled) {
     }
 }
 
+// Of what one block leaves, as much as may stay is a part of the next, which can tell of the rest alone.
+TEST(HugePages, SaveFaultsWhereAPartOfEachBlockIsStillResident) {
+    constexpr std::size_t kSize = 30'000'000;
+    constexpr std::size_t kOperations = 40;
+    churn(kSize, kPage, 10, 1);
+    const std::size_t before = faults_so_far();
+    churn(kSize, kPage, kOperations, 1);
+    const std::size_t faults = faults_so_far() - before;
+    if (kernel_has_huge_pages()) {
+        EXPECT_LE(faults, kOperations * kSize / kPage / 8);
+    } else {
+        EXPECT_LE(faults, kOperations * kSize / kPage + 200);
+    }
+}
+
 // What grows into a new block of twice the size each time, as vectors do: the old block vouches for the new
 // one.
 void *double_up_to(std::size_t most, std::size_t step) {
