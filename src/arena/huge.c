@@ -259,13 +259,25 @@ struct slab *arena_take_huge(size_t bytes, size_t alignment, bool *zero) {
     return slab;
 }
 
+/* So many ends of blocks in a row that were as they should be, and from then on each so many-th is looked at. */
+#define TAILS_TRUSTED 32u
+#define TAILS_BETWEEN_LOOKS 8u
+
 /* Where the program has asked for huge pages at these addresses, now or of an earlier block, all of the last
- * superslab came with what the block has of it. */
+ * superslab came with what the block has of it. Few programs do, and the look takes as long as the rest of a
+ * free. */
 static void look_at_tail(struct slab *head, size_t bytes) {
-    if (!head->tail_dirty && round_up(bytes, SLAB_BYTES) % SUPERSLAB_BYTES != 0) {
+    static _Atomic uint32_t clean; /* in a row. relaxed: nothing follows from it but when to look */
+    uint32_t seen = atomic_load_explicit(&clean, memory_order_relaxed);
+    if (head->tail_dirty || round_up(bytes, SLAB_BYTES) % SUPERSLAB_BYTES == 0) {
+        return;
+    }
+    if (seen < TAILS_TRUSTED || seen % TAILS_BETWEEN_LOOKS == 0) {
         uintptr_t tail = arena_address(head) + round_up(bytes, SLAB_BYTES);
         head->tail_dirty = os_all_resident((void *)tail, OS_PAGE_BYTES);
     }
+    uint32_t next = seen + 1 < 2 * TAILS_TRUSTED ? seen + 1 : TAILS_TRUSTED;
+    atomic_store_explicit(&clean, head->tail_dirty ? 0 : next, memory_order_relaxed);
 }
 
 /* Frees the last superslabs of the run of a block of `bytes`, resident or not. */

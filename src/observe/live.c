@@ -384,7 +384,7 @@ static COLD void serve_now(uint64_t now_ms, enum heap_event_place place) {
         uint64_t never = NEVER;
         atomic_store_explicit(&used_then, arena_used_bytes(), memory_order_relaxed);
         atomic_store_explicit(&due_if_changed_ms,
-                              pause == NEVER ? NEVER : os_now_ms() + pause / live.change_part,
+                              pause == NEVER ? NEVER : os_now_ms() + max_size(pause / live.change_part, 1),
                               memory_order_relaxed);
         if (pause != NEVER) {
             atomic_compare_exchange_strong_explicit(&due_ms, &never, os_now_ms() + pause,

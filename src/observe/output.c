@@ -15,13 +15,8 @@ struct output output_to_sink(struct sink *sink) {
     return (struct output){.sink = sink};
 }
 
-void out_char(struct output *out, char c) {
-    char s[2] = {c, '\0'};
-    out_string(out, s);
-}
-
-void out_string(struct output *out, const char *s) {
-    size_t length = strlen(s);
+/* `s` ends behind these. */
+static inline void add(struct output *out, const char *s, size_t length) {
     out->total += length;
     if (out->sink != NULL) {
         sink_string(out->sink, s);
@@ -38,6 +33,15 @@ void out_string(struct output *out, const char *s) {
     text->buffer[text->length] = '\0';
 }
 
+void out_char(struct output *out, char c) {
+    char s[2] = {c, '\0'};
+    add(out, s, 1);
+}
+
+void out_string(struct output *out, const char *s) {
+    add(out, s, strlen(s));
+}
+
 void out_decimal(struct output *out, uint64_t value) {
     char digits[24];
     char *at = digits + sizeof digits;
@@ -46,7 +50,7 @@ void out_decimal(struct output *out, uint64_t value) {
         *--at = (char)('0' + value % 10);
         value /= 10;
     } while (value != 0);
-    out_string(out, at);
+    add(out, at, (size_t)(digits + sizeof digits - 1 - at));
 }
 
 void out_hex(struct output *out, uint64_t value) {
