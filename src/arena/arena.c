@@ -176,14 +176,14 @@ int64_t arena_stocked(void) {
     return atomic_load_explicit(&stocked.bytes, memory_order_relaxed);
 }
 
-static _Atomic int64_t kept; /* slabs; relaxed: as above, and changed now and then */
+static struct { _Alignas(2 * CACHE_LINE_BYTES) _Atomic int64_t slabs; } kept; /* as above */
 
 COLD void arena_add_kept(int64_t slabs) {
-    atomic_fetch_add_explicit(&kept, slabs, memory_order_relaxed);
+    atomic_fetch_add_explicit(&kept.slabs, slabs, memory_order_relaxed);
 }
 
 NOINLINE size_t arena_kept_slabs(void) {
-    int64_t slabs = atomic_load_explicit(&kept, memory_order_relaxed);
+    int64_t slabs = atomic_load_explicit(&kept.slabs, memory_order_relaxed);
     return slabs > 0 ? (size_t)slabs : 0;
 }
 
@@ -278,8 +278,14 @@ void arena_free_slabs(struct region *r, size_t first_slab, size_t slabs, size_t 
     }
 }
 
+/* Whether so little is dirty that the bound need not be known. */
+static bool is_within_any_bound(void) {
+    return arena.dirty_slabs + arena_kept_slabs() <= option_number(OPTION_RETAIN_MIN) >> SLAB_SHIFT &&
+           LIKELY(!arena.retention.scarce);
+}
+
 void arena_unlock_within_bound(void) {
-    size_t bound = arena_bound();
+    size_t bound = is_within_any_bound() ? arena.dirty_slabs : arena_bound();
     if (UNLIKELY(arena.dirty_slabs > bound) && arena.dirty_slabs > bound + arena_refused_slabs()) {
         size_t purged = arena_purge_keeping_huge_pages(retention_purge_target(bound));
         retention_note_purged(&arena.retention, purged);

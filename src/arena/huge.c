@@ -217,7 +217,7 @@ static struct huge_pages_found claim_superslabs(struct slab *head, struct region
         found.sparse |= (uint64_t)(sparse && here > 0) << i % 64;
         found.worth_asking = found.worth_asking || ((sparse || here == 0) && i < bytes >> SUPERSLAB_SHIFT);
         dense_note_ahead(&r->states[s], 0);
-        r->states[s] = (struct superslab){0};
+        r->states[s] = (struct superslab){.noted = r->states[s].noted};
         region_note(r, s);
     }
     arena.superslabs_opened += count;

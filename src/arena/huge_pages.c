@@ -98,7 +98,8 @@ static void watch(struct slab *head, size_t bytes, const struct huge_pages_found
     size_t end = found->clean ? bytes : first + (found->clean_count << SUPERSLAB_SHIFT);
     head->watched_start = arena_address(head) + first;
     head->watched_bytes = min_size(end, bytes) - first;
-    head->watched = head->watched_bytes >= bytes / WATCHED_PART && head->watched_bytes >= SLAB_BYTES;
+    head->watched = head->watched_bytes >= bytes / WATCHED_PART && head->watched_bytes >= SLAB_BYTES &&
+                    testimony_watch(bytes, head->watched_start, head->watched_bytes);
 }
 
 /* As much of that as it still has. */
@@ -112,8 +113,8 @@ void huge_pages_taken(struct slab *head, size_t bytes, struct huge_pages_found f
     if (!option_bool(OPTION_HUGE_PAGES) || bytes < SLAB_BYTES || !found.worth_asking || arena_is_scarce()) {
         return;
     }
+    head->ahead = testimony_says_filled(bytes);
     watch(head, bytes, &found);
-    head->ahead = testimony_says_filled(bytes, head->watched ? head->watched_start : 0, head->watched_bytes);
     if (head->ahead && !found.filled) {
         get_ahead(head, bytes, found.sparse);
     }

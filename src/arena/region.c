@@ -109,21 +109,20 @@ static size_t usual_bytes(size_t least, size_t superslabs) {
     return region_reserved_bytes() == 0 ? REGION_FIRST_BYTES : REGION_NEXT_BYTES;
 }
 
-static ALWAYS_INLINE void set_bit(uint64_t *word, uint64_t bit, bool on) {
-    *word = (*word & ~bit) | (-(uint64_t)on & bit);
-}
-
 void region_note(struct region *r, size_t superslab) {
-    const struct superslab *state = &r->states[superslab];
-    size_t word = superslab / 64;
-    uint64_t bit = (uint64_t)1 << (superslab % 64);
+    struct superslab *state = &r->states[superslab];
     uint32_t runs = state->free & ~state->ahead;
-    for (unsigned level = 0; level < AVAIL_LEVELS; level++) {
-        set_bit(&r->avail[level][word], bit, runs != 0);
-        runs &= runs >> (1u << level) % 32; /* starts of runs twice as long */
+    unsigned levels = 0;
+    for (; runs != 0 && levels < AVAIL_LEVELS; levels++) {
+        runs &= runs >> (1u << levels) % 32; /* starts of runs twice as long */
     }
-    set_bit(&r->dirty[word], bit, (state->dirty & ~state->ahead) != 0);
-    set_bit(&r->ahead[word], bit, state->ahead != 0);
+    uint32_t noted = bits32_below(levels) | (uint32_t)((state->dirty & ~state->ahead) != 0) << AVAIL_LEVELS |
+                     (uint32_t)(state->ahead != 0) << (AVAIL_LEVELS + 1);
+    uint32_t changed = noted ^ state->noted;
+    state->noted = noted;
+    for (; UNLIKELY(changed != 0); changed &= changed - 1) {
+        r->noted[bit_lowest(changed)][superslab / 64] ^= (uint64_t)1 << (superslab % 64);
+    }
 }
 
 /* Superslabs below `count` have become usable. */

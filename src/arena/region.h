@@ -18,6 +18,7 @@ struct superslab {
     uint32_t dirty; /* those of them that may be resident; the others read as zero */
     uint32_t ahead; /* those of the dirty ones that are so only because of dense_fill */
     uint32_t out;   /* out of circulation for a purge, and dirty again if it fails */
+    uint32_t noted; /* bit k: the k-th bitmap of the region names it */
 };
 
 /* avail[k] names the superslabs that have 2^k free slabs in a row, without those that are ahead. */
@@ -31,9 +32,14 @@ struct region {
     uint32_t first_free_slab;       /* the first after the metadata */
     bool only_huge;                 /* made for one huge block: no slab was ever in it */
     struct superslab *states;       /* one for each superslab */
-    uint64_t *avail[AVAIL_LEVELS];  /* bitmaps over superslabs */
-    uint64_t *dirty;                /* bitmap: superslabs with a dirty slab that is not ahead */
-    uint64_t *ahead;                /* bitmap: those with one that is */
+    union {
+        struct {
+            uint64_t *avail[AVAIL_LEVELS]; /* bitmaps over superslabs */
+            uint64_t *dirty;               /* bitmap: superslabs with a dirty slab that is not ahead */
+            uint64_t *ahead;               /* bitmap: those with one that is */
+        };
+        uint64_t *noted[AVAIL_LEVELS + 2]; /* these: see region_note */
+    };
     uint64_t *huge;                 /* bitmap: superslabs that came as one huge page; see dense.h */
     uint64_t *bitmaps_touched;      /* bitmap: superslabs whose block bitmaps may be resident */
     uint8_t *head_back;             /* for each slab of a run, how far back the first is; 0 if not in use */

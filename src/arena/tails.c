@@ -53,6 +53,16 @@ void tails_add(struct slab *head, size_t span) {
     }
 }
 
+void tails_change(struct slab *head, size_t had, size_t span) {
+    size_t tail = head->run_slabs * SLAB_BYTES - span;
+    if (head->tail_dirty && tail > 0 && !is_worth_purging(span, tail)) {
+        atomic_fetch_add_explicit(&tails.bytes, (int64_t)had - (int64_t)span, memory_order_relaxed);
+    } else {
+        tails_remove(head, had);
+        tails_add(head, span);
+    }
+}
+
 void tails_remove(struct slab *head, size_t span) {
     if (head->tail_dirty) {
         head->tail_dirty = false;

@@ -20,6 +20,8 @@ bool tails_allow(size_t span_bytes);
 /* A block of the large lane has been taken, or shortened, and all of its run may be resident. Cost: perhaps a
  * system call. */
 void tails_add(struct slab *head, size_t span_bytes);
+/* A block's run serves another of as many slabs: all of it may be resident. The same cost. */
+void tails_change(struct slab *head, size_t had_bytes, size_t span_bytes);
 /* It goes back, or gets another size: nothing is known of its tail any more. */
 void tails_remove(struct slab *head, size_t span_bytes);
 

@@ -9,6 +9,8 @@
 #define KINDS 32
 /* Most blocks that a testimony serves for. */
 #define CREDIT_MOST 16
+/* And that are not looked at between two. */
+#define DOUBT_MOST 15
 /* Blocks from this size on get no page ahead of use but in steps of a huge page. */
 #define DOUBLED_LEAST_BYTES (2 * SUPERSLAB_BYTES)
 #define DOUBLED_MOST_BYTES ((size_t)256 << 20)
@@ -28,6 +30,7 @@ static struct kind {
     size_t bytes;       /* of its block */
     unsigned credit; /* blocks that the last testimony still serves for */
     unsigned trust;  /* those that it served for at first */
+    unsigned doubt, left_out; /* blocks that are not looked at, because the last were not filled; of them left */
     bool has_told;   /* one way or the other */
 } kinds[KINDS];
 
@@ -115,6 +118,15 @@ static void trust_more(struct kind *kind) {
     kind->trust = (unsigned)min_size(max_size((size_t)2 * kind->trust, 1), CREDIT_MOST);
     kind->start = 0;
     kind->credit = kind->trust;
+    kind->doubt = kind->left_out = 0;
+}
+
+/* A look takes as long as many blocks that are not filled. */
+static void trust_less(struct kind *kind, unsigned trust) {
+    kind->trust = trust;
+    kind->start = 0;
+    kind->doubt = (unsigned)min_size((size_t)2 * kind->doubt + 1, DOUBT_MOST);
+    kind->left_out = kind->doubt;
 }
 
 /* Looks at the block that is to tell, if the last testimony is used up; lets go of the lock meanwhile. */
@@ -130,8 +142,7 @@ static void look_if_due(struct kind *kind) {
             if (filled) {
                 trust_more(kind);
             } else { /* or not yet: then it tells when it is freed */
-                kind->trust /= 2;
-                kind->start = 0;
+                trust_less(kind, kind->trust / 2);
             }
         }
     }
@@ -170,21 +181,30 @@ static struct kind *kind_that_tells(size_t bytes) {
     return kind - 1;
 }
 
-bool testimony_says_filled(size_t bytes, uintptr_t clean_start, size_t clean_bytes) {
-    struct kind *kind = kind_of(bytes);
+bool testimony_says_filled(size_t bytes) {
     lock_acquire(&lock);
     struct kind *telling = kind_that_tells(bytes);
     bool known = telling->credit > 0;
     if (known) {
         telling->credit--;
     }
-    if (clean_start != 0) {
+    lock_release(&lock);
+    return known;
+}
+
+bool testimony_watch(size_t bytes, uintptr_t clean_start, size_t clean_bytes) {
+    struct kind *kind = kind_of(bytes);
+    lock_acquire(&lock);
+    bool watched = kind->left_out == 0;
+    if (watched) {
         kind->start = clean_start;
         kind->clean_bytes = clean_bytes;
         kind->bytes = bytes;
+    } else {
+        kind->left_out--;
     }
     lock_release(&lock);
-    return known;
+    return watched;
 }
 
 /* A block that was resized is the witness of the kind that it was of. */
@@ -204,8 +224,7 @@ void testimony_of_freed(size_t bytes, uintptr_t start, size_t clean_bytes, bool 
     if (filled) {
         trust_more(kind);
     } else {
-        kind->start = 0;
-        kind->trust = 0;
+        trust_less(kind, 0);
         kind->credit = 0;
     }
     forget(start);

@@ -97,7 +97,7 @@ struct parcel {
 };
 
 /* Runs of the large lane: see runs.h. A word is the address of a block and the slabs of its run, or 0. */
-#define RUNS_KEPT 8
+#define RUNS_KEPT 16
 struct kept_runs {
     _Atomic uintptr_t words[RUNS_KEPT];  /* put by the owner, taken by anyone */
     _Atomic uint32_t counted_slabs;      /* that arena_add_kept knows of; under the lock */

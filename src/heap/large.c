@@ -81,9 +81,8 @@ static inline void *allocate_kept(struct heap *heap, size_t size) {
     size_t had = arena_span(slab);
     if (span != had) {
         heap_enter(heap); /* it may sleep */
-        tails_remove(slab, had);
         arena_set_span(slab, span);
-        tails_add(slab, span);
+        tails_change(slab, had, span);
         heap_leave(heap);
     }
     /* relaxed: the caller publishes the block */

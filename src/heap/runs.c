@@ -10,8 +10,10 @@
 /* Of longer ones, the search is a small part of what their pages cost. */
 #define KEPT_MOST_SLABS 16
 
-/* So many are put before it is looked at again whether there is too much. */
+/* So many are put before it is looked at again whether there is too much, and so many where the library's
+ * thread looks, too: threads wait for each other's sums. */
 #define PUTS_BETWEEN_LOOKS 16
+#define PUTS_BETWEEN_LOOKS_WITH_THREAD 128
 
 /* A run that is kept in vain costs as much as so many that are of use save: the arena has one place less for
  * others. Who has not earned that keeps none for so many frees, and for twice as many each time until nearly
@@ -166,7 +168,7 @@ bool runs_put(struct heap *heap, struct slab *head, uintptr_t block) {
         runs->left_out--;
         return false;
     }
-    bool look = ++runs->puts % PUTS_BETWEEN_LOOKS == 0;
+    bool look = ++runs->puts % (decay_is_on() ? PUTS_BETWEEN_LOOKS_WITH_THREAD : PUTS_BETWEEN_LOOKS) == 0;
     /* relaxed: as in make_room */
     size_t counted = atomic_load_explicit(&runs->counted_slabs, memory_order_relaxed);
     if (UNLIKELY(look || runs->kept_slabs + slabs > counted) && !make_room(heap, slabs)) {

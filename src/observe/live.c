@@ -44,6 +44,8 @@
 #define FIRST_CHANGE_BYTES ((size_t)32 << 20)
 #define CHANGE_PART 32
 #define CHANGE_INTERVAL_PART 16
+/* Whether it is time for that is looked at after this part of OS_TICKS_SHORT. */
+#define TICKS_PART_IF_CHANGED 16
 /* So long a thread works on it at once. */
 #define STEP_NS 100000
 #define NEVER UINT64_MAX
@@ -404,9 +406,10 @@ OFTEN static bool much_has_changed(void) {
 }
 
 /* Events may come every few microseconds, and the clock of a small program is a system call. */
-OFTEN static bool has_just_looked(void) {
+OFTEN static bool has_just_looked(bool changed) {
     uint64_t now = os_ticks();
-    if (now - atomic_load_explicit(&looked_ticks, memory_order_relaxed) < OS_TICKS_SHORT) {
+    uint64_t since = now - atomic_load_explicit(&looked_ticks, memory_order_relaxed);
+    if (since < (changed ? OS_TICKS_SHORT / TICKS_PART_IF_CHANGED : OS_TICKS_SHORT)) {
         return true;
     }
     atomic_store_explicit(&looked_ticks, now, memory_order_relaxed);
@@ -415,7 +418,7 @@ OFTEN static bool has_just_looked(void) {
 
 OFTEN static void on_event(enum heap_event_place place) {
     bool changed = much_has_changed();
-    if (!changed && has_just_looked()) {
+    if (has_just_looked(changed)) {
         return;
     }
     uint64_t now = arena_is_large() ? os_now_ms() : os_now_ms_by_call();
