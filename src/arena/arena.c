@@ -278,9 +278,12 @@ void arena_free_slabs(struct region *r, size_t first_slab, size_t slabs, size_t 
     }
 }
 
-/* Whether so little is dirty that the bound need not be known. */
+/* Whether so little is dirty that the bound need not be known exactly. */
 static bool is_within_any_bound(void) {
-    return arena.dirty_slabs + arena_kept_slabs() <= option_number(OPTION_RETAIN_MIN) >> SLAB_SHIFT &&
+    size_t grace = min_size(arena.retention.grace, min_size(arena.used_most, BREATH_SLABS));
+    return arena.dirty_slabs + arena_kept_slabs() <=
+               (option_number(OPTION_RETAIN_MIN) >> SLAB_SHIFT) +
+                   min_size(grace, option_number(OPTION_RETAIN_GRACE) >> SLAB_SHIFT) &&
            LIKELY(!arena.retention.scarce);
 }
 

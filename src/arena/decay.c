@@ -5,6 +5,7 @@
 #include "options/options.h"
 #include "os/backoff.h"
 #include "os/cgroup.h"
+#include "os/clock.h"
 #include "os/os.h"
 #include "os/report.h"
 #include "os/thread.h"
@@ -182,6 +183,18 @@ void decay_request(void) {
     }
 }
 
+/* To read the clock with each free would be a tenth of what it takes. The counter may jump: then it is read once
+ * more, or OS_TICKS_SHORT later. */
+static bool has_just_looked(void) {
+    static uint64_t looked_ticks; /* under the arena's lock */
+    uint64_t now = os_ticks();
+    if (now - looked_ticks < OS_TICKS_SHORT) {
+        return true;
+    }
+    looked_ticks = now;
+    return false;
+}
+
 COLD static enum decay_work due(void) {
     note_if_lost();
     if (thread != NO_THREAD) {
@@ -189,6 +202,9 @@ COLD static enum decay_work due(void) {
     }
     if (may_start()) {
         return DECAY_START;
+    }
+    if (has_just_looked()) {
+        return DECAY_NOTHING;
     }
     uint64_t now = os_now_ms();
     if (now - last_tick_ms < decay_period_ms()) {

@@ -112,12 +112,12 @@ static size_t usual_bytes(size_t least, size_t superslabs) {
 void region_note(struct region *r, size_t superslab) {
     struct superslab *state = &r->states[superslab];
     uint32_t runs = state->free & ~state->ahead;
-    unsigned levels = 0;
-    for (; runs != 0 && levels < AVAIL_LEVELS; levels++) {
-        runs &= runs >> (1u << levels) % 32; /* starts of runs twice as long */
-    }
-    uint32_t noted = bits32_below(levels) | (uint32_t)((state->dirty & ~state->ahead) != 0) << AVAIL_LEVELS |
+    uint32_t noted = (uint32_t)((state->dirty & ~state->ahead) != 0) << AVAIL_LEVELS |
                      (uint32_t)(state->ahead != 0) << (AVAIL_LEVELS + 1);
+    for (unsigned level = 0; level < AVAIL_LEVELS; level++) {
+        noted |= (uint32_t)(runs != 0) << level;
+        runs &= runs >> (1u << level) % 32; /* starts of runs twice as long */
+    }
     uint32_t changed = noted ^ state->noted;
     state->noted = noted;
     for (; UNLIKELY(changed != 0); changed &= changed - 1) {
