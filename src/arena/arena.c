@@ -210,24 +210,26 @@ static size_t bound(size_t grace_most) {
     return all - min_size(arena_kept_slabs(), all);
 }
 
-/* In proportion to what was in use at most in this period. */
-static size_t fallen_grace(size_t used) {
-    return arena.retention.grace * used / max_size(arena.used_most, 1);
+/* In proportion to what was in use before. */
+static size_t fallen_grace(size_t used, size_t before) {
+    return arena.retention.grace * min_size(used, before) / max_size(before, 1);
 }
 
 /* Nobody gives it back once the program falls asleep: one that uses little, in however many slabs, shall keep
  * little, and what a program has come to use less of, that much less. */
 size_t arena_bound_without_thread(void) {
     size_t used = held(arena.used_slabs);
-    size_t for_these = min_size(fallen_grace(used), used / 4 * 3);
+    size_t most = max_size(arena.used_most, arena.used_most_before);
+    size_t for_these = min_size(fallen_grace(used, most), used);
     return bound(max_size(for_these, min_size(arena.used_most, BREATH_SLABS)));
 }
 
 void arena_begin_period(void) {
-    if (!decay_is_on()) { /* what was in use at most is forgotten; what the grace has fallen by is not */
+    if (!decay_is_on()) { /* one that breathes has as much in use at most in each period */
         size_t least = min_size(arena.retention.grace, BREATH_SLABS);
-        arena.retention.grace = max_size(fallen_grace(arena.used_slabs), least);
+        arena.retention.grace = max_size(fallen_grace(arena.used_most, arena.used_most_before), least);
     }
+    arena.used_most_before = arena.used_most;
     arena.used_most = arena.used_slabs;
 }
 

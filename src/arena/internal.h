@@ -30,6 +30,7 @@ struct arena {
     _Atomic size_t dirty_seen; /* dirty_slabs, likewise, or as they were a moment ago */
     _Atomic bool is_scarce;    /* retention.scarce, likewise */
     size_t used_most;          /* the most in use since the last decay_tick */
+    size_t used_most_before;   /* and in the period before that */
     size_t used_unrelieved;    /* and since decay.c's last relief was done */
     size_t dirty_slabs;        /* free and perhaps resident */
     size_t ahead_slabs;        /* those of them that are so only because of dense_fill */
