@@ -225,7 +225,7 @@ static struct huge_pages_found claim_superslabs(struct slab *head, struct region
     return found;
 }
 
-struct slab *arena_take_huge(size_t bytes, size_t alignment, bool *zero) {
+struct slab *arena_take_huge(size_t bytes, size_t alignment, struct zeros *zeros) {
     size_t superslabs = round_up(bytes, SUPERSLAB_BYTES) >> SUPERSLAB_SHIFT;
     size_t with_slack = superslabs + (alignment > SUPERSLAB_BYTES ? alignment >> SUPERSLAB_SHIFT : 0);
     struct slab *slab = NULL;
@@ -245,7 +245,8 @@ struct slab *arena_take_huge(size_t bytes, size_t alignment, bool *zero) {
     if (fits) {
         slab = region_slab(run.region, run.first * SLABS_PER_SUPERSLAB);
         found = claim_superslabs(slab, run.region, run.first, superslabs, bytes);
-        *zero = found.clean;
+        zeros->begin = found.clean_first << SUPERSLAB_SHIFT;
+        zeros->end = zeros->begin + (found.clean_count << SUPERSLAB_SHIFT);
         slab->run_slabs = 0;
         slab->moved = false;
         /* relaxed: as in arena_take */

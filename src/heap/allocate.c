@@ -59,8 +59,8 @@ static inline void *allocate_class(unsigned size_class, size_t size, bool may_bo
 }
 
 /* A block beyond the mid lane counts with its whole pages, as it does when it grows. */
-static void *allocate_large(size_t size, size_t alignment, bool *zero) {
-    void *p = large_allocate(thread_heap_get(), size, alignment, zero);
+static void *allocate_large(size_t size, size_t alignment, struct zeros *zeros) {
+    void *p = large_allocate(thread_heap_get(), size, alignment, zeros);
     if (p == NULL) {
         return NULL;
     }
@@ -73,7 +73,7 @@ static void *allocate_large(size_t size, size_t alignment, bool *zero) {
 
 /* As malloc, without another try: NULL if there is no memory. */
 static ALWAYS_INLINE void *serve(size_t size) {
-    bool zero;
+    struct zeros zeros;
     if (LIKELY(size <= MID_MAX_BYTES)) {
         if (UNLIKELY(thread_heap_now() == &heap_of_no_thread && runtime_libc_forced())) {
             return foreign_malloc(size);
@@ -83,13 +83,13 @@ static ALWAYS_INLINE void *serve(size_t size) {
     if (size > REQUEST_MAX_BYTES) {
         return NULL;
     }
-    return UNLIKELY(runtime_libc_forced()) ? foreign_malloc(size) : allocate_large(size, SLAB_BYTES, &zero);
+    return UNLIKELY(runtime_libc_forced()) ? foreign_malloc(size) : allocate_large(size, SLAB_BYTES, &zeros);
 }
 
-static void *serve_aligned(size_t alignment, size_t size, bool *zero) {
+static void *serve_aligned(size_t alignment, size_t size, struct zeros *zeros) {
     return size <= MID_MAX_BYTES && alignment <= SLAB_BYTES
                ? allocate_class(size_class_aligned(size, alignment), size, false)
-               : allocate_large(size, alignment, zero);
+               : allocate_large(size, alignment, zeros);
 }
 
 /* What is held back may be all that is missing. */
@@ -102,8 +102,8 @@ static COLD void *serve_at_last(size_t size) {
     return p != NULL ? p : out_of_memory(size);
 }
 
-static COLD void *serve_aligned_at_last(size_t alignment, size_t size, bool *zero) {
-    void *p = may_try_again(size) ? serve_aligned(alignment, size, zero) : NULL;
+static COLD void *serve_aligned_at_last(size_t alignment, size_t size, struct zeros *zeros) {
+    void *p = may_try_again(size) ? serve_aligned(alignment, size, zeros) : NULL;
     return p != NULL ? p : out_of_memory(size);
 }
 
@@ -126,9 +126,17 @@ void *allocate_aligned(size_t alignment, size_t size) {
     if (runtime_libc_forced()) {
         return foreign_memalign(alignment, size);
     }
-    bool zero;
-    void *p = serve_aligned(alignment, size, &zero);
-    return p != NULL ? p : serve_aligned_at_last(alignment, size, &zero);
+    struct zeros zeros;
+    void *p = serve_aligned(alignment, size, &zeros);
+    return p != NULL ? p : serve_aligned_at_last(alignment, size, &zeros);
+}
+
+static void *clear(unsigned char *block, size_t size, struct zeros zeros) {
+    size_t begin = min_size(zeros.begin, size);
+    size_t end = min_size(zeros.end, size);
+    memset(block, 0, begin);
+    memset(block + end, 0, size - end);
+    return block;
 }
 
 void *allocate_zeroed(size_t size) {
@@ -142,10 +150,10 @@ void *allocate_zeroed(size_t size) {
     if (runtime_libc_forced()) {
         return foreign_calloc(1, size);
     }
-    bool zero;
-    void *p = allocate_large(size, SLAB_BYTES, &zero);
-    p = p != NULL ? p : serve_aligned_at_last(SLAB_BYTES, size, &zero);
-    return p == NULL || zero ? p : memset(p, 0, size);
+    struct zeros zeros;
+    void *p = allocate_large(size, SLAB_BYTES, &zeros);
+    p = p != NULL ? p : serve_aligned_at_last(SLAB_BYTES, size, &zeros);
+    return p == NULL ? NULL : clear(p, size, zeros);
 }
 
 /* ---- The way back ------------------------------------------------------------------------------ */

@@ -31,7 +31,7 @@ static inline void note(struct heap *heap, bool huge, bool allocation) {
     }
 }
 
-static NOINLINE void *allocate_run(struct heap *heap, size_t size, size_t alignment, bool *zero) {
+static NOINLINE void *allocate_run(struct heap *heap, size_t size, size_t alignment, struct zeros *zeros) {
     size_t span = large_span(size);
     bool huge = span > LARGE_MAX_BYTES || alignment > SUPERSLAB_BYTES;
     struct taken taken = {false, false};
@@ -40,7 +40,7 @@ static NOINLINE void *allocate_run(struct heap *heap, size_t size, size_t alignm
         if (heap != NULL) {
             (void)runs_return(heap); /* they may lie where it has room */
         }
-        slab = arena_take_huge(span, alignment, zero);
+        slab = arena_take_huge(span, alignment, zeros);
     } else {
         unsigned slabs = (unsigned)(round_up(span, SLAB_BYTES) >> SLAB_SHIFT);
         unsigned alignment_slabs = (unsigned)max_size(alignment >> SLAB_SHIFT, 1);
@@ -48,7 +48,7 @@ static NOINLINE void *allocate_run(struct heap *heap, size_t size, size_t alignm
                              : tails_allow(span)             ? ARENA_FILLS_RUN
                                                              : ARENA_FILLS_PART;
         slab = arena_take(slabs, alignment_slabs, SLAB_LARGE, use, &taken);
-        *zero = taken.zero;
+        *zeros = (struct zeros){0, taken.zero ? span : 0};
     }
     if (slab == NULL) {
         return NULL;
@@ -57,12 +57,12 @@ static NOINLINE void *allocate_run(struct heap *heap, size_t size, size_t alignm
     arena_set_span(slab, span);
     if (!huge) {
         slab->tail_dirty = false;
-        if (!*zero || taken.resident) {
+        if (!taken.zero || taken.resident) {
             tails_add(slab, span);
         }
         huge_pages_taken(slab, span,
                          (struct huge_pages_found){
-                             .clean = *zero, .worth_asking = *zero, .filled = taken.resident, .sparse = 0});
+                             .clean = taken.zero, .worth_asking = taken.zero, .filled = taken.resident, .sparse = 0});
     }
     page_map_set(address, 1, page_word(huge ? PAGE_OWNER_HUGE : PAGE_OWNER_LARGE, 0));
     note(heap, huge, true);
@@ -90,16 +90,16 @@ static inline void *allocate_kept(struct heap *heap, size_t size) {
     return (void *)block;
 }
 
-void *large_allocate(struct heap *heap, size_t size, size_t alignment, bool *zero) {
+void *large_allocate(struct heap *heap, size_t size, size_t alignment, struct zeros *zeros) {
     bool may_be_kept = heap != NULL && size <= LARGE_MAX_BYTES && alignment <= SLAB_BYTES;
     void *p = may_be_kept ? allocate_kept(heap, size) : NULL;
     if (LIKELY(p != NULL)) {
-        *zero = false;
+        *zeros = (struct zeros){0, 0};
         note(heap, false, true);
         return p;
     }
     heap_enter(heap);
-    p = allocate_run(heap, size, alignment, zero);
+    p = allocate_run(heap, size, alignment, zeros);
     heap_leave(heap);
     return p;
 }

@@ -16,9 +16,9 @@ static inline size_t large_span(size_t size) {
     return round_up(max_size(size, 1), OS_PAGE_BYTES);
 }
 
-/* `heap` counts and may be NULL. `alignment` is a power of two, `size` at most PTRDIFF_MAX. `*zero`
- * says whether the block reads as zero. NULL if there is no memory. */
-void *large_allocate(struct heap *heap, size_t size, size_t alignment, bool *zero);
+/* `heap` counts and may be NULL. `alignment` is a power of two, `size` at most PTRDIFF_MAX. NULL if there is
+ * no memory. */
+void *large_allocate(struct heap *heap, size_t size, size_t alignment, struct zeros *zeros);
 
 /* `p` has a page-map word of a large or huge block. Abort on misuse; `action` begins what is said. */
 void large_free(struct heap *heap, void *p);

@@ -11,8 +11,8 @@
 
 /* A huge block that cannot grow where it stands: its pages move to a larger run. */
 static void *move_huge(struct heap *heap, struct slab *slab, void *p, size_t span) {
-    bool zero;
-    struct slab *target = arena_take_huge(span, SUPERSLAB_BYTES, &zero);
+    struct zeros zeros;
+    struct slab *target = arena_take_huge(span, SUPERSLAB_BYTES, &zeros);
     if (target == NULL) {
         return NULL;
     }

@@ -24,6 +24,7 @@ using hakmem_test::kKiB;
 using hakmem_test::kMiB;
 using hakmem_test::PointerArray;
 using hakmem_test::Random;
+using hakmem_test::ResidentMeter;
 using hakmem_test::scaled;
 using hakmem_test::touch;
 
@@ -63,7 +64,7 @@ void fill(Block &block) {
     std::memset(block.at, 0xA5, block.size);
 }
 
-TEST_F(HugeLane, CallocIsZeroWhateverWasThere) {
+void calloc_is_zero_whatever_was_there() {
     Random random(20'261'122);
     std::vector<Block> blocks(12);
     for (std::size_t i = 0; i < scaled(2'000); i++) {
@@ -95,6 +96,31 @@ TEST_F(HugeLane, CallocIsZeroWhateverWasThere) {
     for (const Block &block : blocks) {
         hak_free(block.at);
     }
+}
+
+TEST_F(HugeLane, CallocIsZeroWhateverWasThere) {
+    calloc_is_zero_whatever_was_there();
+}
+
+// Most blocks begin or end with what others left.
+TEST_F(HugeLane, CallocIsZeroWhereAPartWasGivenBack) {
+    hak_option_set("retain_min", "5M");
+    hak_option_set("retain_grace", "0");
+    calloc_is_zero_whatever_was_there();
+}
+
+TEST_F(HugeLane, CallocDoesNotTouchWhatIsZeroAlready) {
+    constexpr std::size_t kUsed = 2 * kSuperslab;
+    constexpr std::size_t kSize = 40 * kMiB;
+    hak_collect();
+    void *used = hak_malloc(kUsed);
+    std::memset(used, 0xA5, kUsed);
+    hak_free(used);
+    const ResidentMeter meter;
+    auto *block = static_cast<char *>(hak_calloc(1, kSize));
+    meter.expect_growth_within(kUsed + kMiB, "by a block of which a part was resident");
+    EXPECT_TRUE(is_zero(block, kSize));
+    hak_free(block);
 }
 
 // Where a block was shortened, and where it took the place of a longer one, what lies behind it is not zero.
