@@ -12,12 +12,12 @@
 
 /* What of a run may be resident when it is taken. */
 struct huge_pages_found {
-    bool clean;        /* nothing; all reads as zero */
-    bool worth_asking; /* little enough for pages ahead of use to save something */
-    bool filled;       /* all of it is, though it reads as zero */
+    bool clean;         /* nothing; all reads as zero */
+    bool worth_asking;  /* little enough for pages ahead of use to save something */
+    bool filled;        /* all of it is, though it reads as zero */
     size_t clean_first; /* superslab of a huge run: the longest stretch of which nothing is begins there */
     size_t clean_count; /* and is so many */
-    uint64_t sparse;   /* of the first 64 superslabs of a huge run, those of which a few slabs are */
+    uint64_t sparse;    /* of the first 64 superslabs of a huge run, those of which a few slabs are */
 };
 
 /* A run was taken for a large or huge block of `bytes`. Cost: system calls where it gets pages ahead of use,

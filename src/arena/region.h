@@ -27,11 +27,11 @@ struct superslab {
 struct region {
     uintptr_t base;
     size_t bytes;
-    uint32_t superslabs;            /* all of them, metadata's included */
-    uint32_t committed;             /* superslabs below this are usable memory */
-    uint32_t first_free_slab;       /* the first after the metadata */
-    bool only_huge;                 /* made for one huge block: no slab was ever in it */
-    struct superslab *states;       /* one for each superslab */
+    uint32_t superslabs;      /* all of them, metadata's included */
+    uint32_t committed;       /* superslabs below this are usable memory */
+    uint32_t first_free_slab; /* the first after the metadata */
+    bool only_huge;           /* made for one huge block: no slab was ever in it */
+    struct superslab *states; /* one for each superslab */
     union {
         struct {
             uint64_t *avail[AVAIL_LEVELS]; /* bitmaps over superslabs */

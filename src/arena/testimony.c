@@ -28,10 +28,11 @@ static struct kind {
     uintptr_t start;    /* of what is to tell; 0 for none */
     size_t clean_bytes; /* of that */
     size_t bytes;       /* of its block */
-    unsigned credit; /* blocks that the last testimony still serves for */
-    unsigned trust;  /* those that it served for at first */
-    unsigned doubt, left_out; /* blocks that are not looked at, because the last were not filled; of them left */
-    bool has_told;   /* one way or the other */
+    unsigned credit;    /* blocks that the last testimony still serves for */
+    unsigned trust;     /* those that it served for at first */
+    unsigned doubt,
+        left_out;  /* blocks that are not looked at, because the last were not filled; of them left */
+    bool has_told; /* one way or the other */
 } kinds[KINDS];
 
 static struct lock lock; /* protects the kinds */
