@@ -265,21 +265,33 @@ struct slab *arena_take_huge(size_t bytes, size_t alignment, struct zeros *zeros
 #define TAILS_TRUSTED 32u
 #define TAILS_BETWEEN_LOOKS 8u
 
+/* By chance, because programs repeat themselves. */
+static bool shall_look(uint32_t clean) {
+    static _Atomic uint32_t chance; /* relaxed: that two threads read the same does not matter */
+    if (clean < TAILS_TRUSTED) {
+        return true;
+    }
+    uint32_t next = atomic_load_explicit(&chance, memory_order_relaxed) * 1664525 + 1013904223;
+    atomic_store_explicit(&chance, next, memory_order_relaxed);
+    return (next >> 16) % TAILS_BETWEEN_LOOKS == 0;
+}
+
 /* Where the program has asked for huge pages at these addresses, now or of an earlier block, all of the last
  * superslab came with what the block has of it. Few programs do, and the look takes as long as the rest of a
  * free. */
 static void look_at_tail(struct slab *head, size_t bytes) {
     static _Atomic uint32_t clean; /* in a row. relaxed: nothing follows from it but when to look */
-    uint32_t seen = atomic_load_explicit(&clean, memory_order_relaxed);
-    if (head->tail_dirty || round_up(bytes, SLAB_BYTES) % SUPERSLAB_BYTES == 0) {
+    uint32_t before = atomic_load_explicit(&clean, memory_order_relaxed);
+    if (head->tail_dirty || round_up(bytes, SLAB_BYTES) % SUPERSLAB_BYTES == 0 || !shall_look(before)) {
         return;
     }
-    if (seen < TAILS_TRUSTED || seen % TAILS_BETWEEN_LOOKS == 0) {
-        uintptr_t tail = arena_address(head) + round_up(bytes, SLAB_BYTES);
-        head->tail_dirty = os_all_resident((void *)tail, OS_PAGE_BYTES);
+    uintptr_t tail = arena_address(head) + round_up(bytes, SLAB_BYTES);
+    head->tail_dirty = os_all_resident((void *)tail, OS_PAGE_BYTES);
+    if (head->tail_dirty) {
+        atomic_store_explicit(&clean, 0, memory_order_relaxed);
+    } else if (before < TAILS_TRUSTED) {
+        atomic_store_explicit(&clean, before + 1, memory_order_relaxed);
     }
-    uint32_t next = seen + 1 < 2 * TAILS_TRUSTED ? seen + 1 : TAILS_TRUSTED;
-    atomic_store_explicit(&clean, head->tail_dirty ? 0 : next, memory_order_relaxed);
 }
 
 /* Frees the last superslabs of the run of a block of `bytes`, resident or not. */
@@ -332,7 +344,7 @@ bool arena_resize_huge(struct slab *head, size_t bytes) {
     size_t had_bytes = arena_span(head);
     if (wanted < had) {
         look_at_tail(head, had_bytes);
-        huge_pages_shortened(head, wanted);
+        huge_pages_shortened(head, bytes);
     }
     lock_acquire(&arena.lock);
     bool done = first + wanted <= r->superslabs;

@@ -102,44 +102,50 @@ static void watch(struct slab *head, size_t bytes, const struct huge_pages_found
                     testimony_watch(bytes, head->watched_start, head->watched_bytes);
 }
 
-/* As much of that as it still has. */
-static size_t watched_bytes(const struct slab *head) {
-    size_t behind = arena_address(head) + arena_span(head) - head->watched_start;
-    return (intptr_t)behind < (intptr_t)SLAB_BYTES ? 0 : min_size(head->watched_bytes, behind);
-}
-
 void huge_pages_taken(struct slab *head, size_t bytes, struct huge_pages_found found) {
     head->huge_pages = head->ahead = head->next_ahead = head->watched = false;
     if (!option_bool(OPTION_HUGE_PAGES) || bytes < SLAB_BYTES || !found.worth_asking || arena_is_scarce()) {
         return;
     }
-    head->ahead = testimony_says_filled(bytes);
+    head->ahead = testimony_says_filled(arena_address(head), bytes);
     watch(head, bytes, &found);
     if (head->ahead && !found.filled) {
         get_ahead(head, bytes, found.sparse);
     }
 }
 
-void huge_pages_shortened(struct slab *head, size_t first) {
+static void watch_no_more(struct slab *head) {
+    if (head->watched) {
+        testimony_forget(head->watched_start);
+        head->watched = false;
+    }
+}
+
+void huge_pages_shortened(struct slab *head, size_t bytes) {
     forget_next(head);
     if (head->huge_pages) {
-        ask_no_more(head, first);
+        ask_no_more(head, round_up(bytes, SUPERSLAB_BYTES) >> SUPERSLAB_SHIFT);
+    }
+    if (head->watched_start + head->watched_bytes > arena_address(head) + bytes) { /* soon another block's */
+        watch_no_more(head);
     }
 }
 
 void huge_pages_given(struct slab *head, bool resident) {
-    size_t watched = head->watched && resident ? watched_bytes(head) : 0;
-    if (watched > 0) {
-        testimony_of_freed(arena_span(head), head->watched_start, watched, head->ahead);
-    } else if (head->watched) {
-        testimony_forget(head->watched_start);
+    if (head->watched && resident) {
+        testimony_of_freed(arena_span(head), head->watched_start, head->watched_bytes, head->ahead);
+        head->watched = false;
+    }
+    watch_no_more(head);
+    if (head->ahead && arena_run_is_huge(head)) {
+        testimony_forget(arena_address(head));
     }
     forget_next(head);
     if (head->huge_pages) {
         ask_no_more(head, 0);
         atomic_fetch_sub_explicit(&asking, 1, memory_order_relaxed);
     }
-    head->huge_pages = head->watched = false;
+    head->huge_pages = false;
 }
 
 /* What grows by small steps, and has filled what it got last, will grow further: the superslab that it comes
@@ -177,5 +183,5 @@ void huge_pages_moved(struct slab *from, struct slab *to) {
         note_asking(to);
     }
     to->ahead = to->ahead || from->ahead || from->huge_pages;
-    to->watched = false;
+    watch_no_more(to);
 }

@@ -25,8 +25,8 @@ struct huge_pages_found {
 void huge_pages_taken(struct slab *head, size_t bytes, struct huge_pages_found found);
 /* The run is about to be given back; `resident` is false if its pages were moved away. */
 void huge_pages_given(struct slab *head, bool resident);
-/* So is that part of it from superslab `first` on, and the rest stays. */
-void huge_pages_shortened(struct slab *head, size_t first);
+/* So are the slabs of it behind the first `bytes`, which stay. */
+void huge_pages_shortened(struct slab *head, size_t bytes);
 /* A huge block of `had` bytes now has `bytes`, with the same contents, in the run of `head`. */
 void huge_pages_grown(struct slab *head, size_t had, size_t bytes);
 /* The run's pages came from another one, and what they ask of the kernel with them. */

@@ -9,8 +9,13 @@
 #define KINDS 32
 /* Most blocks that a testimony serves for. */
 #define CREDIT_MOST 16
-/* And that are not looked at between two. */
-#define DOUBT_MOST 15
+/* When it has served for so much, all of which may be resident for nothing, the last of these is looked at.
+ */
+#define UNSEEN_MOST_BYTES ((size_t)32 << 20)
+/* So many witnesses in a row that were not filled, and from then on so many blocks are left out after each.
+ */
+#define UNFILLED_TRUSTED 8
+#define LEFT_OUT 15
 /* Blocks from this size on get no page ahead of use but in steps of a huge page. */
 #define DOUBLED_LEAST_BYTES (2 * SUPERSLAB_BYTES)
 #define DOUBLED_MOST_BYTES ((size_t)256 << 20)
@@ -25,14 +30,17 @@
 #define STEP_BYTES 2048
 
 static struct kind {
-    uintptr_t start;    /* of what is to tell; 0 for none */
-    size_t clean_bytes; /* of that */
-    size_t bytes;       /* of its block */
-    unsigned credit;    /* blocks that the last testimony still serves for */
-    unsigned trust;     /* those that it served for at first */
-    unsigned doubt,
-        left_out;  /* blocks that are not looked at, because the last were not filled; of them left */
-    bool has_told; /* one way or the other */
+    uintptr_t start;                   /* of what is to tell; 0 for none */
+    size_t clean_bytes;                /* of that */
+    size_t bytes;                      /* of its block */
+    unsigned credit;                   /* blocks that the last testimony still serves for */
+    unsigned trust;                    /* those that it served for at first */
+    uintptr_t served;                  /* the last huge block that it served for, while it lives */
+    size_t served_bytes, unseen_bytes; /* of it; of all since one was looked at */
+    unsigned unfilled;                 /* witnesses in a row, up to UNFILLED_TRUSTED */
+    unsigned left_out;                 /* blocks that are not looked at, still */
+    bool has_told;                     /* one way or the other */
+    bool has_witness;                  /* one that was taken since the last that was not filled */
 } kinds[KINDS];
 
 static struct lock lock; /* protects the kinds */
@@ -119,15 +127,14 @@ static void trust_more(struct kind *kind) {
     kind->trust = (unsigned)min_size(max_size((size_t)2 * kind->trust, 1), CREDIT_MOST);
     kind->start = 0;
     kind->credit = kind->trust;
-    kind->doubt = kind->left_out = 0;
+    kind->unfilled = kind->left_out = 0;
 }
 
 /* A look takes as long as many blocks that are not filled. */
-static void trust_less(struct kind *kind, unsigned trust) {
-    kind->trust = trust;
-    kind->start = 0;
-    kind->doubt = (unsigned)min_size((size_t)2 * kind->doubt + 1, DOUBT_MOST);
-    kind->left_out = kind->doubt;
+static void note_unfilled(struct kind *kind) {
+    kind->has_witness = false;
+    kind->unfilled = (unsigned)min_size((size_t)kind->unfilled + 1, UNFILLED_TRUSTED);
+    kind->left_out = kind->unfilled == UNFILLED_TRUSTED ? LEFT_OUT : 0;
 }
 
 /* Looks at the block that is to tell, if the last testimony is used up; lets go of the lock meanwhile. */
@@ -143,7 +150,8 @@ static void look_if_due(struct kind *kind) {
             if (filled) {
                 trust_more(kind);
             } else { /* or not yet: then it tells when it is freed */
-                trust_less(kind, kind->trust / 2);
+                kind->trust /= 2;
+                kind->start = 0;
             }
         }
     }
@@ -182,12 +190,36 @@ static struct kind *kind_that_tells(size_t bytes) {
     return kind - 1;
 }
 
-bool testimony_says_filled(size_t bytes) {
+/* Whether the last block that a testimony served for is filled by now, or is no more; lets go of the lock
+ * meanwhile. */
+static bool is_borne_out(struct kind *kind) {
+    uintptr_t start = kind->served;
+    if (start != 0) {
+        size_t bytes = kind->served_bytes;
+        lock_release(&lock);
+        bool filled = testimony_is_filled(start, bytes, true);
+        lock_acquire(&lock);
+        return filled;
+    }
+    return true;
+}
+
+bool testimony_says_filled(uintptr_t start, size_t bytes) {
     lock_acquire(&lock);
+    struct kind *kind = kind_of(bytes);
     struct kind *telling = kind_that_tells(bytes);
+    if (telling->credit > 0 && kind->unseen_bytes >= UNSEEN_MOST_BYTES) {
+        kind->unseen_bytes = 0;
+        telling->credit = is_borne_out(kind) ? telling->credit : 0;
+    }
     bool known = telling->credit > 0;
     if (known) {
         telling->credit--;
+        if (bytes > SUPERSLAB_BYTES) {
+            kind->served = start;
+            kind->served_bytes = bytes;
+            kind->unseen_bytes += bytes;
+        }
     }
     lock_release(&lock);
     return known;
@@ -198,6 +230,7 @@ bool testimony_watch(size_t bytes, uintptr_t clean_start, size_t clean_bytes) {
     lock_acquire(&lock);
     bool watched = kind->left_out == 0;
     if (watched) {
+        kind->has_witness = true;
         kind->start = clean_start;
         kind->clean_bytes = clean_bytes;
         kind->bytes = bytes;
@@ -214,6 +247,9 @@ static void forget(uintptr_t start) {
         if (kinds[i].start == start) {
             kinds[i].start = 0;
         }
+        if (kinds[i].served == start) {
+            kinds[i].served = 0;
+        }
     }
 }
 
@@ -225,7 +261,11 @@ void testimony_of_freed(size_t bytes, uintptr_t start, size_t clean_bytes, bool 
     if (filled) {
         trust_more(kind);
     } else {
-        trust_less(kind, 0);
+        if (kind->has_witness) { /* of several that lived at a time the others only say it again */
+            note_unfilled(kind);
+        }
+        kind->start = 0;
+        kind->trust = 0;
         kind->credit = 0;
     }
     forget(start);

@@ -67,6 +67,9 @@ static void *resize(struct heap *heap, void *p, size_t size) {
         /* What it grows into may have been used before. */
         bool tail_dirty = slab->tail_dirty || span < had || slabs > slab->run_slabs;
         tails_remove(slab, had);
+        if (slabs < slab->run_slabs) {
+            huge_pages_shortened(slab, span);
+        }
         bool done = slabs == slab->run_slabs || arena_resize(slab, slabs) ||
                     (heap != NULL && runs_return(heap) > 0 && arena_resize(slab, slabs));
         if (done) {

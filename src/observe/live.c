@@ -43,6 +43,9 @@
 #define CHANGE_BYTES ((size_t)4 << 20)
 #define FIRST_CHANGE_BYTES ((size_t)32 << 20)
 #define CHANGE_PART 32
+/* So much, if it is half of what the process has, does not wait for a moment. */
+#define ALL_CHANGE_BYTES ((size_t)64 << 20)
+#define ALL_CHANGE_PART 2
 #define CHANGE_INTERVAL_PART 16
 /* Whether it is time for that is looked at after this part of OS_TICKS_SHORT. */
 #define TICKS_PART_IF_CHANGED 16
@@ -386,7 +389,7 @@ static COLD void serve_now(uint64_t now_ms, enum heap_event_place place) {
         uint64_t never = NEVER;
         atomic_store_explicit(&used_then, arena_used_bytes(), memory_order_relaxed);
         atomic_store_explicit(&due_if_changed_ms,
-                              pause == NEVER ? NEVER : os_now_ms() + max_size(pause / live.change_part, 1),
+                              pause == NEVER ? NEVER : os_now_ms() + pause / live.change_part,
                               memory_order_relaxed);
         if (pause != NEVER) {
             atomic_compare_exchange_strong_explicit(&due_ms, &never, os_now_ms() + pause,
@@ -397,12 +400,26 @@ static COLD void serve_now(uint64_t now_ms, enum heap_event_place place) {
     errno = saved_errno;
 }
 
-OFTEN static bool much_has_changed(void) {
+static ALWAYS_INLINE bool has_changed_by(size_t least, size_t part) {
     size_t now = arena_used_bytes();
     size_t then = atomic_load_explicit(&used_then, memory_order_relaxed);
     size_t change = now > then ? now - then : then - now;
-    size_t least = then == 0 ? FIRST_CHANGE_BYTES : CHANGE_BYTES;
-    return change > max_size(least, then / CHANGE_PART);
+    return change > max_size(least, then / part);
+}
+
+OFTEN static bool much_has_changed(void) {
+    bool first = atomic_load_explicit(&used_then, memory_order_relaxed) == 0;
+    return has_changed_by(first ? FIRST_CHANGE_BYTES : CHANGE_BYTES, CHANGE_PART);
+}
+
+static NOINLINE bool all_has_changed(void) {
+    return has_changed_by(ALL_CHANGE_BYTES, ALL_CHANGE_PART);
+}
+
+/* A young process would publish with each change, but for the millisecond. */
+static NOINLINE bool is_due_for_change(uint64_t now_ms) {
+    uint64_t due = atomic_load_explicit(&due_if_changed_ms, memory_order_relaxed);
+    return now_ms > due || (now_ms == due && all_has_changed());
 }
 
 /* Events may come every few microseconds, and the clock of a small program is a system call. */
@@ -418,12 +435,12 @@ OFTEN static bool has_just_looked(bool changed) {
 
 OFTEN static void on_event(enum heap_event_place place) {
     bool changed = much_has_changed();
-    if (has_just_looked(changed)) {
+    if (has_just_looked(changed) && !(changed && all_has_changed())) {
         return;
     }
     uint64_t now = arena_is_large() ? os_now_ms() : os_now_ms_by_call();
     if (UNLIKELY(now >= atomic_load_explicit(&due_ms, memory_order_relaxed)) ||
-        UNLIKELY(changed && now >= atomic_load_explicit(&due_if_changed_ms, memory_order_relaxed))) {
+        UNLIKELY(changed && is_due_for_change(now))) {
         serve_now(now, place);
     }
 }

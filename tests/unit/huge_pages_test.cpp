@@ -178,6 +178,77 @@ TEST(HugePages, SaveFaultsWhereAPartOfEachBlockIsStillResident) {
     }
 }
 
+// One buffer that comes again and again, and is filled, is not a word for many others.
+TEST(HugePages, DoNotSwellManySparseBlocksAfterOneThatWasFilledAgainAndAgain) {
+    constexpr std::size_t kBuffer = 30 * kMiB;
+    constexpr std::size_t kSize = 20 * kMiB;
+    constexpr std::size_t kLive = 12;
+    constexpr std::size_t kStep = 256 * kKiB;
+    churn(kBuffer, kPage, 10, 1);
+    hak_collect();
+    const ResidentMeter meter;
+    PointerArray blocks(kLive);
+    for (void *&block : blocks) {
+        block = hak_malloc(kSize);
+        touch(block, kSize, kStep);
+    }
+    meter.expect_growth_within(kLive * kSize / kStep * kPage + 2 * kSize + 2 * kMiB,
+                               "with one page in 64 touched");
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+}
+
+// Blocks that are not filled, several at a time, do not keep those that follow from showing that they are.
+TEST(HugePages, SaveFaultsWhereBlocksAreFilledAfterSparseOnes) {
+    constexpr std::size_t kSize = 16 * kMiB;
+    for (int i = 0; i < 4; i++) {
+        PointerArray blocks(4);
+        for (void *&block : blocks) {
+            block = hak_malloc(kSize);
+            touch(block, kSize, kMiB);
+        }
+        for (void *block : blocks) {
+            hak_free(block);
+        }
+    }
+    const std::size_t before = faults_so_far();
+    PointerArray blocks(16);
+    for (void *&block : blocks) {
+        block = hak_malloc(kSize);
+        touch(block, kSize, kPage);
+    }
+    if (kernel_has_huge_pages()) {
+        EXPECT_LE(faults_so_far() - before, 3 * kSize / kPage + 500);
+    }
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+}
+
+// What a block gave back when it was shortened is another's, and tells nothing of its size.
+TEST(HugePages, AreNotVouchedForByWhatAShortenedBlockGaveBack) {
+    constexpr std::size_t kShort = 2 * kMiB + kPage;
+    constexpr std::size_t kSize = 16 * kMiB;
+    void *before = hak_malloc(kShort);
+    touch(before, kShort, kPage);
+    void *behind = hak_malloc(40 * kMiB);
+    hak_free(behind);
+    hak_collect();
+    hak_free(before);
+    void *shortened = hak_realloc(hak_malloc(kSize), kShort);
+    void *filled = hak_malloc(12 * kMiB);
+    touch(filled, 12 * kMiB, kPage);
+    hak_collect();
+    const ResidentMeter meter;
+    void *sparse = hak_malloc(kSize);
+    touch(sparse, kSize, 2 * kMiB);
+    meter.expect_growth_within(kMiB, "by a block of which eight pages are used");
+    hak_free(sparse);
+    hak_free(filled);
+    hak_free(shortened);
+}
+
 // What grows into a new block of twice the size each time, as vectors do: the old block vouches for the new
 // one.
 void *double_up_to(std::size_t most, std::size_t step) {
