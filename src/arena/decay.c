@@ -183,8 +183,8 @@ void decay_request(void) {
     }
 }
 
-/* To read the clock with each free would be a tenth of what it takes. The counter may jump: then it is read
- * once more, or OS_TICKS_SHORT later. */
+/* The clock is a part of what a free takes. The counter may jump: then it is read once more, or
+ * OS_TICKS_SHORT later. */
 static bool has_just_looked(void) {
     static uint64_t looked_ticks; /* under the arena's lock */
     uint64_t now = os_ticks();

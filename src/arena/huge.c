@@ -260,8 +260,7 @@ struct slab *arena_take_huge(size_t bytes, size_t alignment, struct zeros *zeros
     return slab;
 }
 
-/* So many ends of blocks in a row that were as they should be, and from then on each so many-th is looked at.
- */
+/* After so many ends of blocks in a row that were as they should be, each so many-th is looked at. */
 #define TAILS_TRUSTED 32u
 #define TAILS_BETWEEN_LOOKS 8u
 

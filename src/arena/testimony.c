@@ -9,11 +9,9 @@
 #define KINDS 32
 /* Most blocks that a testimony serves for. */
 #define CREDIT_MOST 16
-/* When it has served for so much, all of which may be resident for nothing, the last of these is looked at.
- */
+/* When it has served for so much, which may all be resident for nothing, the last of that is looked at. */
 #define UNSEEN_MOST_BYTES ((size_t)32 << 20)
-/* So many witnesses in a row that were not filled, and from then on so many blocks are left out after each.
- */
+/* After so many witnesses in a row that were not filled, so many blocks are left out after each. */
 #define UNFILLED_TRUSTED 8
 #define LEFT_OUT 15
 /* Blocks from this size on get no page ahead of use but in steps of a huge page. */

@@ -246,4 +246,47 @@ TEST_F(HugeLane, WastesNextToNothingBehindABlock) {
     }
 }
 
+// Not each block's end is looked at once many were as they should be; but no program is in step with that.
+TEST_F(HugeLane, TheBoundHoldsWhereEachEighthBlockIsOneOfThose) {
+    constexpr std::size_t kSize = kSuperslab + 64 * kKiB;
+    constexpr std::size_t kAsking = 40;
+    ASSERT_EQ(hak_option_set("retain_grace", "0"), 0);
+    PointerArray asking(kAsking);
+    for (std::size_t phase = 0; phase < 8; phase++) {
+        PointerArray others(40 + phase + kAsking * 7);
+        for (void *&block : asking) {
+            block = hak_malloc(2 * kSuperslab);
+            ASSERT_EQ(madvise(block, 2 * kSuperslab, MADV_HUGEPAGE), 0);
+        }
+        for (void *&block : others) {
+            block = hak_malloc(kSize);
+        }
+        for (void *block : asking) {
+            hak_free(block);
+        }
+        hak_collect();
+        const ResidentMeter meter;
+        for (void *&block : asking) {
+            block = hak_malloc(kSize);
+        }
+        std::size_t other = 0;
+        for (; other < 40 + phase; other++) {
+            hak_free(others[other]);
+        }
+        for (void *block : asking) {
+            touch(block, kSize, kPage);
+        }
+        ASSERT_EQ(hak_option_set("retain_min", "16M"), 0);
+        for (void *block : asking) {
+            hak_free(block);
+            for (const std::size_t end = other + 7; other < end; other++) {
+                hak_free(others[other]);
+            }
+        }
+        meter.expect_growth_within(48 * kMiB, "after all was freed");
+        ASSERT_EQ(hak_option_set("retain_min", "1G"), 0);
+        hak_collect();
+    }
+}
+
 } // namespace
