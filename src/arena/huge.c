@@ -277,12 +277,12 @@ static bool shall_look(uint32_t clean) {
 
 /* Where the program has asked for huge pages at these addresses, now or of an earlier block, all of the last
  * superslab came with what the block has of it. Few programs do, and the look takes as long as the rest of a
- * free. */
-static void look_at_tail(struct slab *head, size_t bytes) {
+ * free. Returns whether others were perhaps overlooked before this one. */
+static bool look_at_tail(struct slab *head, size_t bytes) {
     static _Atomic uint32_t clean; /* in a row. relaxed: nothing follows from it but when to look */
     uint32_t before = atomic_load_explicit(&clean, memory_order_relaxed);
     if (head->tail_dirty || round_up(bytes, SLAB_BYTES) % SUPERSLAB_BYTES == 0 || !shall_look(before)) {
-        return;
+        return false;
     }
     uintptr_t tail = arena_address(head) + round_up(bytes, SLAB_BYTES);
     head->tail_dirty = os_all_resident((void *)tail, OS_PAGE_BYTES);
@@ -290,6 +290,26 @@ static void look_at_tail(struct slab *head, size_t bytes) {
         atomic_store_explicit(&clean, 0, memory_order_relaxed);
     } else if (before < TAILS_TRUSTED) {
         atomic_store_explicit(&clean, before + 1, memory_order_relaxed);
+    }
+    return head->tail_dirty && before == TAILS_TRUSTED;
+}
+
+/* What is free and counts as clean at the end of a superslab, and is resident all the same. One system call
+ * for each of them, but only the first time after many looks in vain. Arena lock held. */
+COLD static void find_overlooked_tails(void) {
+    for (struct region *r = arena.oldest; r != NULL; r = r->next) {
+        for (size_t s = 0; s < r->committed; s++) {
+            struct superslab *state = &r->states[s];
+            uint32_t used = ~state->free | state->dirty;
+            unsigned first = used == 0 ? 0 : bit_highest(used) + 1;
+            uintptr_t end = region_superslab_address(r, s) + SUPERSLAB_BYTES;
+            if (first < SLABS_PER_SUPERSLAB &&
+                os_all_resident((void *)(end - OS_PAGE_BYTES), OS_PAGE_BYTES)) {
+                state->dirty |= ~bits32_below(first);
+                arena.dirty_slabs += SLABS_PER_SUPERSLAB - first;
+                region_note(r, s);
+            }
+        }
     }
 }
 
@@ -307,9 +327,7 @@ void arena_give_huge(struct slab *head, bool resident) {
     size_t superslabs = arena_run_slabs(head) / SLABS_PER_SUPERSLAB;
     size_t bytes = arena_span(head);
     bool huge_pages = head->huge_pages;
-    if (resident) {
-        look_at_tail(head, bytes);
-    }
+    bool overlooked = resident && look_at_tail(head, bytes);
     huge_pages_given(head, resident);
     /* Where pages were moved from or to, the kernel keeps areas apart that belong together, and what the
      * program may have done to its pages stays with them. */
@@ -329,6 +347,9 @@ void arena_give_huge(struct slab *head, bool resident) {
         dense_note_huge(r, first, superslabs);
     }
     free_superslabs(head, r, first, superslabs, bytes, resident);
+    if (UNLIKELY(overlooked)) {
+        find_overlooked_tails();
+    }
     if (r->only_huge && arena_region_idle(r)) {
         arena_end_region(r);
     }
@@ -341,11 +362,15 @@ bool arena_resize_huge(struct slab *head, size_t bytes) {
     size_t had = arena_run_slabs(head) / SLABS_PER_SUPERSLAB;
     size_t wanted = round_up(bytes, SUPERSLAB_BYTES) >> SUPERSLAB_SHIFT;
     size_t had_bytes = arena_span(head);
+    bool overlooked = false;
     if (wanted < had) {
-        look_at_tail(head, had_bytes);
+        overlooked = look_at_tail(head, had_bytes);
         huge_pages_shortened(head, bytes);
     }
     lock_acquire(&arena.lock);
+    if (UNLIKELY(overlooked)) {
+        find_overlooked_tails();
+    }
     bool done = first + wanted <= r->superslabs;
     for (size_t s = first + had; done && s < first + wanted; s++) {
         done = superslab_free(r, s);

@@ -18,16 +18,16 @@
 /* Whether a block of `bytes` will be filled, as far as is known. Cost: a few system calls where an earlier
  * block is looked at, which is once for each of them. */
 bool testimony_expects_filled(size_t bytes);
-/* The same, at the same cost, of a block of `bytes` (a slab at least) that was just taken, at `start`, and uses
- * up a part of the testimony. */
+/* The same, at the same cost, of a block of `bytes` (a slab at least) that was just taken, at `start`, and
+ * uses up a part of the testimony. */
 bool testimony_says_filled(uintptr_t start, size_t bytes);
 /* Of what is clean of it, a slab at least, `clean_bytes` at `clean_start` are the next to tell. False if they
  * need not: several before were not filled. */
 bool testimony_watch(size_t bytes, uintptr_t clean_start, size_t clean_bytes);
 /* The last that these can tell of a block of `bytes`. */
 void testimony_of_freed(size_t bytes, uintptr_t start, size_t clean_bytes, bool ahead);
-/* What begins there tells nothing any more, whatever size it had when it was taken: its pages were moved away,
- * or are about to be another block's. */
+/* What begins there tells nothing any more, whatever size it had when it was taken: its pages were moved
+ * away, or are about to be another block's. */
 void testimony_forget(uintptr_t start);
 /* Whether a block is filled; `ahead` says that it got pages ahead of use. */
 bool testimony_is_filled(uintptr_t start, size_t bytes, bool ahead);
