@@ -3,6 +3,7 @@
 #include "arena/arena.h"
 #include "arena/decay.h"
 #include "arena/tails.h"
+#include "os/clock.h"
 
 /* A block's address has room for the length of its run. */
 #define LENGTH_MASK ((uintptr_t)SLAB_BYTES - 1)
@@ -14,6 +15,9 @@
  * thread looks, too: threads wait for each other's sums. */
 #define PUTS_BETWEEN_LOOKS 16
 #define PUTS_BETWEEN_LOOKS_WITH_THREAD 128
+
+/* A quarter of a second or so. */
+#define SURPLUS_TICKS (OS_TICKS_SHORT * 512)
 
 /* A run that is kept in vain costs as much as so many that are of use save: the arena has one place less for
  * others. Who has not earned that keeps none for so many frees, and for twice as many each time until nearly
@@ -153,6 +157,33 @@ static NOINLINE bool find_place(struct heap *heap) {
     return found;
 }
 
+static bool is_time_for_surplus(struct kept_runs *runs) {
+    uint64_t now = os_ticks();
+    if (now - runs->surplus_ticks < SURPLUS_TICKS) {
+        return false;
+    }
+    runs->surplus_ticks = now;
+    return true;
+}
+
+/* What was there all the time while others came and went is of no use: the oldest, of as many slabs. */
+static NOINLINE void return_surplus(struct heap *heap) {
+    struct kept_runs *runs = &heap->runs;
+    size_t surplus = runs->least_slabs;
+    heap_enter(heap);
+    for (unsigned i = 1; i <= RUNS_KEPT; i++) {
+        _Atomic uintptr_t *kept = &runs->words[(runs->newest + i) % RUNS_KEPT];
+        size_t slabs = slabs_of(atomic_load_explicit(kept, memory_order_relaxed)); /* as in empty */
+        if (slabs > 0 && slabs <= surplus) {
+            surplus -= slabs;
+            (void)return_one(kept);
+        }
+    }
+    runs->kept_slabs = runs->least_slabs = (uint32_t)kept_slabs(runs);
+    count_kept(heap, runs->kept_slabs);
+    heap_leave(heap);
+}
+
 bool runs_put(struct heap *heap, struct slab *head, uintptr_t block) {
     struct kept_runs *runs = &heap->runs;
     size_t slabs = head->run_slabs;
@@ -171,6 +202,9 @@ bool runs_put(struct heap *heap, struct slab *head, uintptr_t block) {
     bool look = ++runs->puts % (decay_is_on() ? PUTS_BETWEEN_LOOKS_WITH_THREAD : PUTS_BETWEEN_LOOKS) == 0;
     /* relaxed: as in make_room */
     size_t counted = atomic_load_explicit(&runs->counted_slabs, memory_order_relaxed);
+    if (UNLIKELY(look) && is_time_for_surplus(runs)) {
+        return_surplus(heap);
+    }
     if (UNLIKELY(look || runs->kept_slabs + slabs > counted) && !make_room(heap, slabs)) {
         return false;
     }
@@ -214,6 +248,7 @@ uintptr_t runs_take(struct heap *heap, unsigned slabs) {
         if (word != 0) {
             runs->newest = (at - 1) % RUNS_KEPT;
             runs->kept_slabs -= slabs;
+            runs->least_slabs = (uint32_t)min_size(runs->least_slabs, runs->kept_slabs);
             note_use(heap);
             return block_of(word);
         }
