@@ -31,6 +31,7 @@ static enum { NO_THREAD, STARTING, RUNNING } thread;
 static _Atomic bool is_on; /* from decay_begun until thread is NO_THREAD again; seq_cst: see decay_is_on */
 static struct backoff no_thread; /* the OS had none */
 static uint64_t last_tick_ms, last_success_ms;
+static uint64_t looked_ticks; /* os_ticks when the clock was last read for that */
 static void (*run)(void);
 static void (*in_passing)(void);
 static bool (*relieve)(void);
@@ -183,18 +184,6 @@ void decay_request(void) {
     }
 }
 
-/* The clock is a part of what a free takes. The counter may jump: then it is read once more, or
- * OS_TICKS_SHORT later. */
-static bool has_just_looked(void) {
-    static uint64_t looked_ticks; /* under the arena's lock */
-    uint64_t now = os_ticks();
-    if (now - looked_ticks < OS_TICKS_SHORT) {
-        return true;
-    }
-    looked_ticks = now;
-    return false;
-}
-
 COLD static enum decay_work due(void) {
     note_if_lost();
     if (thread != NO_THREAD) {
@@ -203,7 +192,7 @@ COLD static enum decay_work due(void) {
     if (may_start()) {
         return DECAY_START;
     }
-    if (has_just_looked()) {
+    if (!os_ticks_passed(&looked_ticks, OS_TICKS_SHORT)) { /* the clock is a part of what a free takes */
         return DECAY_NOTHING;
     }
     uint64_t now = os_now_ms();

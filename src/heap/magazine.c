@@ -76,9 +76,7 @@ static void trim_some(struct heap *heap, unsigned magazines) {
  * gives back blocks of many classes in turn, and holds none, looks idle in each, and would lose and get slabs
  * for ever: so that is looked at once in a while only. */
 static void trim_for_a_slab(struct heap *heap) {
-    uint64_t now = os_ticks();
-    if (OS_TICKS_SHORT > 0 && now - heap->trim_ticks >= TRIM_TICKS) {
-        heap->trim_ticks = now;
+    if (OS_TICKS_SHORT > 0 && os_ticks_passed(&heap->trim_ticks, TRIM_TICKS)) {
         trim_some(heap, TRIMMED_FOR_A_SLAB);
     }
 }

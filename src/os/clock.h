@@ -5,6 +5,7 @@
 #ifndef HAKMEM_OS_CLOCK_H
 #define HAKMEM_OS_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -38,6 +39,17 @@ static inline uint64_t os_ticks(void) {
     return 0;
 }
 #endif
+
+/* Whether so many have gone by since `*then`, which is now from then on. Where there is no counter they
+ * always have; where it has jumped, perhaps. */
+static inline bool os_ticks_passed(uint64_t *then, uint64_t ticks) {
+    uint64_t now = os_ticks();
+    if (now - *then < ticks) {
+        return false;
+    }
+    *then = now;
+    return true;
+}
 
 #ifdef HAKMEM_FAULTS
 /* For tests: the machine stands still for `ns` just before os_now_ns is called for the `after`th time from
