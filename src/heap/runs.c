@@ -93,10 +93,30 @@ size_t runs_return(struct heap *heap) {
     return n;
 }
 
+/* So many there are now, or fewer. */
+static void set_kept(struct kept_runs *runs, size_t slabs) {
+    runs->kept_slabs = (uint32_t)slabs;
+    runs->least_slabs = (uint32_t)min_size(runs->least_slabs, slabs);
+}
+
+/* What was there all the time while others came and went is of no use: the oldest, of as many slabs. */
+static void return_surplus(struct kept_runs *runs) {
+    size_t surplus = runs->least_slabs;
+    for (unsigned i = 1; i <= RUNS_KEPT; i++) {
+        _Atomic uintptr_t *kept = &runs->words[(runs->newest + i) % RUNS_KEPT];
+        size_t slabs = slabs_of(atomic_load_explicit(kept, memory_order_relaxed)); /* as in empty */
+        if (slabs > 0 && slabs <= surplus) {
+            surplus -= slabs;
+            (void)return_one(kept);
+        }
+    }
+    runs->least_slabs = (uint32_t)kept_slabs(runs);
+}
+
 static void leave_out(struct heap *heap) {
     struct kept_runs *runs = &heap->runs;
     (void)runs_return(heap);
-    runs->kept_slabs = 0;
+    set_kept(runs, 0);
     runs->patience =
         (uint32_t)min_size(max_size((size_t)2 * runs->patience, FREES_LEFT_OUT), FREES_LEFT_OUT_MOST);
     runs->left_out = runs->patience;
@@ -119,6 +139,9 @@ static bool is_in_vain(struct heap *heap) {
 static NOINLINE bool make_room(struct heap *heap, size_t slabs) {
     struct kept_runs *runs = &heap->runs;
     heap_enter(heap);
+    if (os_ticks_passed(&runs->surplus_ticks, SURPLUS_TICKS)) {
+        return_surplus(runs);
+    }
     count_kept(heap, kept_slabs(runs));
     bool done = arena_may_keep(slabs);
     for (unsigned i = 1; !done && i <= RUNS_KEPT; i++) {
@@ -127,7 +150,7 @@ static NOINLINE bool make_room(struct heap *heap, size_t slabs) {
             done = !is_in_vain(heap) && arena_may_keep(slabs);
         }
     }
-    runs->kept_slabs = (uint32_t)kept_slabs(runs);
+    set_kept(runs, kept_slabs(runs));
     if (done) {
         count_kept(heap, runs->kept_slabs + slabs);
         arena_look();
@@ -151,37 +174,10 @@ static NOINLINE bool find_place(struct heap *heap) {
         }
     }
     heap_enter(heap);
-    runs->kept_slabs -= (uint32_t)return_one(&runs->words[runs->newest]);
+    set_kept(runs, runs->kept_slabs - return_one(&runs->words[runs->newest]));
     bool found = !is_in_vain(heap);
     heap_leave(heap);
     return found;
-}
-
-static bool is_time_for_surplus(struct kept_runs *runs) {
-    uint64_t now = os_ticks();
-    if (now - runs->surplus_ticks < SURPLUS_TICKS) {
-        return false;
-    }
-    runs->surplus_ticks = now;
-    return true;
-}
-
-/* What was there all the time while others came and went is of no use: the oldest, of as many slabs. */
-static NOINLINE void return_surplus(struct heap *heap) {
-    struct kept_runs *runs = &heap->runs;
-    size_t surplus = runs->least_slabs;
-    heap_enter(heap);
-    for (unsigned i = 1; i <= RUNS_KEPT; i++) {
-        _Atomic uintptr_t *kept = &runs->words[(runs->newest + i) % RUNS_KEPT];
-        size_t slabs = slabs_of(atomic_load_explicit(kept, memory_order_relaxed)); /* as in empty */
-        if (slabs > 0 && slabs <= surplus) {
-            surplus -= slabs;
-            (void)return_one(kept);
-        }
-    }
-    runs->kept_slabs = runs->least_slabs = (uint32_t)kept_slabs(runs);
-    count_kept(heap, runs->kept_slabs);
-    heap_leave(heap);
 }
 
 bool runs_put(struct heap *heap, struct slab *head, uintptr_t block) {
@@ -202,9 +198,6 @@ bool runs_put(struct heap *heap, struct slab *head, uintptr_t block) {
     bool look = ++runs->puts % (decay_is_on() ? PUTS_BETWEEN_LOOKS_WITH_THREAD : PUTS_BETWEEN_LOOKS) == 0;
     /* relaxed: as in make_room */
     size_t counted = atomic_load_explicit(&runs->counted_slabs, memory_order_relaxed);
-    if (UNLIKELY(look) && is_time_for_surplus(runs)) {
-        return_surplus(heap);
-    }
     if (UNLIKELY(look || runs->kept_slabs + slabs > counted) && !make_room(heap, slabs)) {
         return false;
     }
@@ -247,8 +240,7 @@ uintptr_t runs_take(struct heap *heap, unsigned slabs) {
         uintptr_t word = fits ? empty(&runs->words[at]) : 0;
         if (word != 0) {
             runs->newest = (at - 1) % RUNS_KEPT;
-            runs->kept_slabs -= slabs;
-            runs->least_slabs = (uint32_t)min_size(runs->least_slabs, runs->kept_slabs);
+            set_kept(runs, runs->kept_slabs - slabs);
             note_use(heap);
             return block_of(word);
         }
