@@ -280,13 +280,11 @@ void arena_free_slabs(struct region *r, size_t first_slab, size_t slabs, size_t 
     }
 }
 
-/* Whether so little is dirty that the bound need not be known exactly. */
+/* Whether so little is dirty that it would be within the bound of a program that holds nothing. Most frees
+ * come no further, and the exact bound takes some 250 instructions. */
 static bool is_within_any_bound(void) {
-    size_t grace = min_size(arena.retention.grace, min_size(arena.used_most, BREATH_SLABS));
-    return arena.dirty_slabs + arena_kept_slabs() <=
-               (option_number(OPTION_RETAIN_MIN) >> SLAB_SHIFT) +
-                   min_size(grace, option_number(OPTION_RETAIN_GRACE) >> SLAB_SHIFT) &&
-           LIKELY(!arena.retention.scarce);
+    size_t least = retention_bound(&arena.retention, 0, min_size(arena.used_most, BREATH_SLABS));
+    return arena.dirty_slabs + arena_kept_slabs() <= least;
 }
 
 void arena_unlock_within_bound(void) {
