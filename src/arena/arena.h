@@ -71,11 +71,6 @@ void arena_give(struct slab *head, size_t used_bytes, bool bitmap_touched);
  * held. */
 void arena_look(void);
 
-/* The longest stretch of a run that reads as zero, in bytes from its start on. */
-struct zeros {
-    size_t begin, end;
-};
-
 /* A run of whole superslabs of at least `bytes`, on a multiple of `alignment` (a power of two), as
  * SLAB_LARGE. */
 struct slab *arena_take_huge(size_t bytes, size_t alignment, struct zeros *zeros);

@@ -199,20 +199,19 @@ static uint32_t slabs_in_last(size_t bytes) {
  * resident. */
 static struct huge_pages_found claim_superslabs(struct slab *head, struct region *r, size_t first,
                                                 size_t count, size_t bytes) {
-    struct huge_pages_found found = {.clean = true};
+    struct huge_pages_found found = {.worth_asking = false};
     size_t dirty = 0;
-    size_t clean = 0; /* superslabs in a row, up to this one */
+    size_t clean = 0; /* bytes in a row, up to this superslab's end */
     head->tail_dirty = (r->states[first + count - 1].dirty & ~slabs_in_last(bytes)) != 0;
     for (size_t i = 0; i < count; i++) {
         size_t s = first + i;
         unsigned here = bit_count(r->states[s].dirty);
         dirty += here;
         bool sparse = here <= SPARSE_SLABS && i < 64;
-        found.clean = found.clean && here == 0;
-        clean = here == 0 ? clean + 1 : 0;
-        if (clean > found.clean_count) {
-            found.clean_first = i + 1 - clean;
-            found.clean_count = clean;
+        clean = here == 0 ? clean + SUPERSLAB_BYTES : 0;
+        if (clean > found.zeros.end - found.zeros.begin) {
+            found.zeros.end = (i + 1) << SUPERSLAB_SHIFT;
+            found.zeros.begin = found.zeros.end - clean;
         }
         found.sparse |= (uint64_t)(sparse && here > 0) << i % 64;
         found.worth_asking = found.worth_asking || ((sparse || here == 0) && i < bytes >> SUPERSLAB_SHIFT);
@@ -245,8 +244,7 @@ struct slab *arena_take_huge(size_t bytes, size_t alignment, struct zeros *zeros
     if (fits) {
         slab = region_slab(run.region, run.first * SLABS_PER_SUPERSLAB);
         found = claim_superslabs(slab, run.region, run.first, superslabs, bytes);
-        zeros->begin = found.clean_first << SUPERSLAB_SHIFT;
-        zeros->end = zeros->begin + (found.clean_count << SUPERSLAB_SHIFT);
+        *zeros = found.zeros;
         slab->run_slabs = 0;
         slab->moved = false;
         /* relaxed: as in arena_take */

@@ -93,11 +93,9 @@ static void get_ahead(struct slab *head, size_t bytes, uint64_t sparse) {
 }
 
 /* What of a block tells whether the program fills it: as much of it as was not resident, in one piece. */
-static void watch(struct slab *head, size_t bytes, const struct huge_pages_found *found) {
-    size_t first = found->clean ? 0 : found->clean_first << SUPERSLAB_SHIFT;
-    size_t end = found->clean ? bytes : first + (found->clean_count << SUPERSLAB_SHIFT);
-    head->watched_start = arena_address(head) + first;
-    head->watched_bytes = min_size(end, bytes) - first;
+static void watch(struct slab *head, size_t bytes, struct zeros zeros) {
+    head->watched_start = arena_address(head) + zeros.begin;
+    head->watched_bytes = min_size(zeros.end, bytes) - zeros.begin;
     head->watched = head->watched_bytes >= bytes / WATCHED_PART && head->watched_bytes >= SLAB_BYTES &&
                     testimony_watch(bytes, head->watched_start, head->watched_bytes);
 }
@@ -108,7 +106,7 @@ void huge_pages_taken(struct slab *head, size_t bytes, struct huge_pages_found f
         return;
     }
     head->ahead = testimony_says_filled(arena_address(head), bytes);
-    watch(head, bytes, &found);
+    watch(head, bytes, found.zeros);
     if (head->ahead && !found.filled) {
         get_ahead(head, bytes, found.sparse);
     }
@@ -121,6 +119,13 @@ static void watch_no_more(struct slab *head) {
     }
 }
 
+/* Nor does it bear out what a testimony has said of it. */
+static void bear_out_no_more(const struct slab *head) {
+    if (head->ahead && arena_run_is_huge(head)) {
+        testimony_forget(arena_address(head));
+    }
+}
+
 void huge_pages_shortened(struct slab *head, size_t bytes) {
     forget_next(head);
     if (head->huge_pages) {
@@ -129,6 +134,7 @@ void huge_pages_shortened(struct slab *head, size_t bytes) {
     if (head->watched_start + head->watched_bytes > arena_address(head) + bytes) { /* soon another block's */
         watch_no_more(head);
     }
+    bear_out_no_more(head);
 }
 
 void huge_pages_given(struct slab *head, bool resident) {
@@ -137,9 +143,7 @@ void huge_pages_given(struct slab *head, bool resident) {
         head->watched = false;
     }
     watch_no_more(head);
-    if (head->ahead && arena_run_is_huge(head)) {
-        testimony_forget(arena_address(head));
-    }
+    bear_out_no_more(head);
     forget_next(head);
     if (head->huge_pages) {
         ask_no_more(head, 0);

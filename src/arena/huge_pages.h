@@ -12,11 +12,9 @@
 
 /* What of a run may be resident when it is taken. */
 struct huge_pages_found {
-    bool clean;         /* nothing; all reads as zero */
+    struct zeros zeros; /* nothing */
     bool worth_asking;  /* little enough for pages ahead of use to save something */
     bool filled;        /* all of it is, though it reads as zero */
-    size_t clean_first; /* superslab of a huge run: the longest stretch of which nothing is begins there */
-    size_t clean_count; /* and is so many */
     uint64_t sparse;    /* of the first 64 superslabs of a huge run, those of which a few slabs are */
 };
 

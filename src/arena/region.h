@@ -21,6 +21,12 @@ struct superslab {
     uint32_t noted; /* bit k: the k-th bitmap of the region names it */
 };
 
+/* The longest stretch of a run that reads as zero, because nothing of it is resident; in bytes from the run's
+ * start on. */
+struct zeros {
+    size_t begin, end;
+};
+
 /* avail[k] names the superslabs that have 2^k free slabs in a row, without those that are ahead. */
 #define AVAIL_LEVELS 6
 

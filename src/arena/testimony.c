@@ -135,14 +135,19 @@ static void note_unfilled(struct kind *kind) {
     kind->left_out = kind->unfilled == UNFILLED_TRUSTED ? LEFT_OUT : 0;
 }
 
+/* Lets go of the lock meanwhile. */
+static bool look(uintptr_t start, size_t bytes, bool ahead) {
+    lock_release(&lock);
+    bool filled = testimony_is_filled(start, bytes, ahead);
+    lock_acquire(&lock);
+    return filled;
+}
+
 /* Looks at the block that is to tell, if the last testimony is used up; lets go of the lock meanwhile. */
 static void look_if_due(struct kind *kind) {
     if (kind->credit == 0 && kind->start != 0) {
         uintptr_t start = kind->start;
-        size_t seen_bytes = kind->clean_bytes;
-        lock_release(&lock);
-        bool filled = testimony_is_filled(start, seen_bytes, false);
-        lock_acquire(&lock);
+        bool filled = look(start, kind->clean_bytes, false);
         kind->has_told = true;
         if (kind->credit == 0 && kind->start == start) {
             if (filled) {
@@ -191,15 +196,7 @@ static struct kind *kind_that_tells(size_t bytes) {
 /* Whether the last block that a testimony served for is filled by now, or is no more; lets go of the lock
  * meanwhile. */
 static bool is_borne_out(struct kind *kind) {
-    uintptr_t start = kind->served;
-    if (start != 0) {
-        size_t bytes = kind->served_bytes;
-        lock_release(&lock);
-        bool filled = testimony_is_filled(start, bytes, true);
-        lock_acquire(&lock);
-        return filled;
-    }
-    return true;
+    return kind->served == 0 || look(kind->served, kind->served_bytes, true);
 }
 
 bool testimony_says_filled(uintptr_t start, size_t bytes) {

@@ -63,7 +63,7 @@ static NOINLINE void *allocate_run(struct heap *heap, size_t size, size_t alignm
         huge_pages_taken(
             slab, span,
             (struct huge_pages_found){
-                .clean = taken.zero, .worth_asking = taken.zero, .filled = taken.resident, .sparse = 0});
+                .zeros = *zeros, .worth_asking = taken.zero, .filled = taken.resident, .sparse = 0});
     }
     page_map_set(address, 1, page_word(huge ? PAGE_OWNER_HUGE : PAGE_OWNER_LARGE, 0));
     note(heap, huge, true);
