@@ -28,6 +28,20 @@ constexpr std::size_t kPage = 4 * kKiB;
 // Blocks of the huge lane and of the large one, no two of them of one kind.
 constexpr std::size_t kSizes[] = {300 * kKiB, 1 * kMiB, 5 * kMiB, 20 * kMiB};
 
+// Each touched every `step` bytes.
+void take_all(PointerArray &blocks, std::size_t size, std::size_t step) {
+    for (void *&block : blocks) {
+        block = hak_malloc(size);
+        touch(block, size, step);
+    }
+}
+
+void free_all(PointerArray &blocks) {
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+}
+
 // Live blocks come and go at random, each touched every `step` bytes.
 void churn(std::size_t size, std::size_t step, int operations, std::size_t live) {
     Random random(size + step);
@@ -39,9 +53,7 @@ void churn(std::size_t size, std::size_t step, int operations, std::size_t live)
         ASSERT_NE(block, nullptr);
         touch(block, size, step);
     }
-    for (void *block : blocks) {
-        hak_free(block);
-    }
+    free_all(blocks);
 }
 
 class HugePages : public testing::TestWithParam<std::size_t> {
@@ -57,14 +69,9 @@ class HugePages : public testing::TestWithParam<std::size_t> {
         hak_collect();
         const ResidentMeter meter;
         PointerArray blocks(live);
-        for (void *&block : blocks) {
-            block = hak_malloc(GetParam());
-            touch(block, GetParam(), kStep);
-        }
+        take_all(blocks, GetParam(), kStep);
         meter.expect_growth_within(live * GetParam() / kStep * kPage + 2 * kMiB, when);
-        for (void *block : blocks) {
-            hak_free(block);
-        }
+        free_all(blocks);
     }
 };
 
@@ -112,9 +119,7 @@ TEST_P(HugePages, AreNotVouchedForByOneFilledBlockThatStays) {
     }
     meter.expect_growth_within(live * kTouched + 3 * GetParam() + 2 * kMiB,
                                "by blocks of which little is used");
-    for (void *block : blocks) {
-        hak_free(block);
-    }
+    free_all(blocks);
     hak_free(filled);
 }
 
@@ -132,9 +137,7 @@ TEST_P(HugePages, AreNotVouchedForByWhatWasOnlyRead) {
     }
     EXPECT_EQ(sum, live);
     meter.expect_growth_within(live * 2 * kPage + 3 * GetParam() + 2 * kMiB, "by tables of zeros");
-    for (void *block : blocks) {
-        hak_free(block);
-    }
+    free_all(blocks);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, HugePages, testing::ValuesIn(kSizes),
@@ -148,19 +151,14 @@ TEST(HugePages, SaveFaultsWhereBlocksAreFilled) {
     }
     const std::size_t before = faults_so_far();
     PointerArray blocks(8);
-    for (void *&block : blocks) {
-        block = hak_malloc(kSize);
-        touch(block, kSize, kPage);
-    }
+    take_all(blocks, kSize, kPage);
     const std::size_t faults = faults_so_far() - before;
     if (kernel_has_huge_pages()) {
         EXPECT_LE(faults, kSize / kPage + 200) << "for " << blocks.size() * kSize / kPage << " pages";
     } else {
         EXPECT_LE(faults, blocks.size() * kSize / kPage + 200);
     }
-    for (void *block : blocks) {
-        hak_free(block);
-    }
+    free_all(blocks);
 }
 
 // Of what one block leaves, as much as may stay is a part of the next, which can tell of the rest alone.
@@ -188,15 +186,10 @@ TEST(HugePages, DoNotSwellManySparseBlocksAfterOneThatWasFilledAgainAndAgain) {
     hak_collect();
     const ResidentMeter meter;
     PointerArray blocks(kLive);
-    for (void *&block : blocks) {
-        block = hak_malloc(kSize);
-        touch(block, kSize, kStep);
-    }
+    take_all(blocks, kSize, kStep);
     meter.expect_growth_within(kLive * kSize / kStep * kPage + 2 * kSize + 2 * kMiB,
                                "with one page in 64 touched");
-    for (void *block : blocks) {
-        hak_free(block);
-    }
+    free_all(blocks);
 }
 
 // Blocks that are not filled, several at a time, do not keep those that follow from showing that they are.
@@ -204,26 +197,16 @@ TEST(HugePages, SaveFaultsWhereBlocksAreFilledAfterSparseOnes) {
     constexpr std::size_t kSize = 16 * kMiB;
     for (int i = 0; i < 4; i++) {
         PointerArray blocks(4);
-        for (void *&block : blocks) {
-            block = hak_malloc(kSize);
-            touch(block, kSize, kMiB);
-        }
-        for (void *block : blocks) {
-            hak_free(block);
-        }
+        take_all(blocks, kSize, kMiB);
+        free_all(blocks);
     }
     const std::size_t before = faults_so_far();
     PointerArray blocks(16);
-    for (void *&block : blocks) {
-        block = hak_malloc(kSize);
-        touch(block, kSize, kPage);
-    }
+    take_all(blocks, kSize, kPage);
     if (kernel_has_huge_pages()) {
         EXPECT_LE(faults_so_far() - before, 3 * kSize / kPage + 500);
     }
-    for (void *block : blocks) {
-        hak_free(block);
-    }
+    free_all(blocks);
 }
 
 // What a block gave back when it was shortened is another's, and tells nothing of its size.
@@ -324,9 +307,7 @@ TEST(HugePages, ComeAheadToTwoBlocksThatGrowByStepsAtATime) {
         block = append_up_to(kStop, kPage);
     }
     meter.expect_growth_within(blocks.size() * kStop + 7 * kMiB, "by all");
-    for (void *block : blocks) {
-        hak_free(block);
-    }
+    free_all(blocks);
 }
 
 TEST(HugePages, DoNotSwellWhatGrowsByStepsAndStaysSparse) {
