@@ -83,6 +83,21 @@ static struct slab *claim(const struct place *place, unsigned slabs, bool *zero)
     return region_slab(r, place->superslab * SLABS_PER_SUPERSLAB + place->first);
 }
 
+static struct { _Alignas(2 * CACHE_LINE_BYTES) _Atomic int64_t slabs; } kept; /* as arena_add_slack's */
+
+COLD void arena_add_kept(int64_t slabs) {
+    atomic_fetch_add_explicit(&kept.slabs, slabs, memory_order_relaxed);
+}
+
+NOINLINE size_t arena_kept_slabs(void) {
+    int64_t slabs = atomic_load_explicit(&kept.slabs, memory_order_relaxed);
+    return slabs > 0 ? (size_t)slabs : 0;
+}
+
+size_t arena_used_without_kept(void) {
+    return arena.used_slabs - min_size(arena_kept_slabs(), arena.used_slabs);
+}
+
 void arena_note_size(void) {
     atomic_store_explicit(&arena.dirty_seen, arena.dirty_slabs, memory_order_relaxed);
     atomic_store_explicit(&arena.used_seen, arena.used_slabs, memory_order_relaxed);
@@ -90,7 +105,7 @@ void arena_note_size(void) {
 
 void arena_note_taken(size_t dirty, size_t clean, unsigned grace_for_each) {
     arena.used_slabs += dirty + clean;
-    arena.used_most = max_size(arena.used_most, arena.used_slabs);
+    arena.used_most = max_size(arena.used_most, arena_used_without_kept());
     arena.used_unrelieved = max_size(arena.used_unrelieved, arena.used_slabs);
     arena.dirty_slabs -= dirty;
     arena_note_size();
@@ -176,17 +191,6 @@ int64_t arena_stocked(void) {
     return atomic_load_explicit(&stocked.bytes, memory_order_relaxed);
 }
 
-static struct { _Alignas(2 * CACHE_LINE_BYTES) _Atomic int64_t slabs; } kept; /* as above */
-
-COLD void arena_add_kept(int64_t slabs) {
-    atomic_fetch_add_explicit(&kept.slabs, slabs, memory_order_relaxed);
-}
-
-NOINLINE size_t arena_kept_slabs(void) {
-    int64_t slabs = atomic_load_explicit(&kept.slabs, memory_order_relaxed);
-    return slabs > 0 ? (size_t)slabs : 0;
-}
-
 /* Of so many slabs in use, what the program holds. */
 static size_t held(size_t used_slabs) {
     int64_t bytes = arena_slack();
@@ -194,8 +198,23 @@ static size_t held(size_t used_slabs) {
     return used_slabs - min_size(others, used_slabs);
 }
 
-COLD bool arena_may_keep(size_t slabs) {
-    return !arena_is_scarce() && (arena_kept_slabs() + slabs) << SLAB_SHIFT <= arena_share_bytes();
+size_t arena_share_bytes(void) {
+    size_t used = atomic_load_explicit(&arena.used_seen, memory_order_relaxed);
+    return retention_share(held(used), arena_is_scarce()) << SLAB_SHIFT;
+}
+
+static size_t grace_bytes(void) {
+    return atomic_load_explicit(&arena.grace_seen, memory_order_relaxed) << SLAB_SHIFT;
+}
+
+/* What may be free and resident, with kept runs. */
+static size_t room_bytes(void) {
+    return arena_share_bytes() + grace_bytes();
+}
+
+COLD bool arena_may_keep(size_t slabs, bool with_grace) {
+    size_t most = with_grace ? room_bytes() : arena_share_bytes();
+    return !arena_is_scarce() && (arena_kept_slabs() + slabs) << SLAB_SHIFT <= most;
 }
 
 size_t arena_held_bytes(void) {
@@ -203,10 +222,9 @@ size_t arena_held_bytes(void) {
 }
 
 static size_t bound(size_t grace_most) {
-    size_t used = arena.used_slabs;
-    bool scarce = arena.retention.scarce;
-    size_t all = retention_bound(&arena.retention, used, grace_most) -
-                 (retention_share(used, scarce) - retention_share(held(used), scarce));
+    size_t grace = retention_grace(&arena.retention, grace_most);
+    atomic_store_explicit(&arena.grace_seen, grace, memory_order_relaxed);
+    size_t all = retention_share(held(arena.used_slabs), arena.retention.scarce) + grace;
     return all - min_size(arena_kept_slabs(), all);
 }
 
@@ -230,25 +248,26 @@ void arena_begin_period(void) {
         arena.retention.grace = max_size(fallen_grace(arena.used_most, arena.used_most_before), least);
     }
     arena.used_most_before = arena.used_most;
-    arena.used_most = arena.used_slabs;
+    arena.used_most = arena_used_without_kept();
 }
 
 size_t arena_bound(void) {
     return decay_is_on() ? bound(arena.used_most) : arena_bound_without_thread();
 }
 
-size_t arena_share_bytes(void) {
-    size_t used = atomic_load_explicit(&arena.used_seen, memory_order_relaxed);
-    return retention_share(held(used), arena_is_scarce()) << SLAB_SHIFT;
-}
-
 static int64_t with_stocks(size_t bytes) {
     return (int64_t)(bytes + bytes / STOCKS_PART);
 }
 
+/* Stocks and what is dirty, beside kept runs of so many bytes: these alone may use the grace, too. */
+static int64_t most_beside(size_t kept_bytes) {
+    size_t grace = min_size(grace_bytes(), kept_bytes);
+    return with_stocks(arena_share_bytes()) + (int64_t)grace - (int64_t)kept_bytes;
+}
+
 int64_t arena_stock_room(void) {
-    size_t dirty = atomic_load_explicit(&arena.dirty_seen, memory_order_relaxed) + arena_kept_slabs();
-    int64_t room = with_stocks(arena_share_bytes()) - (int64_t)(dirty << SLAB_SHIFT);
+    size_t dirty = atomic_load_explicit(&arena.dirty_seen, memory_order_relaxed);
+    int64_t room = most_beside(arena_kept_slabs() << SLAB_SHIFT) - (int64_t)(dirty << SLAB_SHIFT);
     size_t least = min_size(option_number(OPTION_RETAIN_MIN), STOCKS_MOST_BYTES);
     int64_t most = arena_is_scarce() ? 0 : with_stocks(least);
     return (room < most ? room : most) - arena_stocked();
@@ -256,10 +275,10 @@ int64_t arena_stock_room(void) {
 
 bool arena_has_too_much_stocked(void) {
     size_t runs = arena_kept_slabs();
-    int64_t bytes = arena_stocked() + (int64_t)(runs << SLAB_SHIFT);
+    int64_t stocks = arena_stocked();
     /* Of runs alone there may be as much as of what is dirty, which is less then. */
-    int64_t dirty = arena_stocked() > 0 ? (int64_t)(arena.dirty_slabs << SLAB_SHIFT) : 0;
-    return bytes > 0 && bytes + dirty > with_stocks(arena_share_bytes());
+    int64_t dirty = stocks > 0 ? (int64_t)(arena.dirty_slabs << SLAB_SHIFT) : 0;
+    return stocks + (int64_t)runs > 0 && stocks + dirty > most_beside(runs << SLAB_SHIFT);
 }
 
 void arena_free_slabs(struct region *r, size_t first_slab, size_t slabs, size_t resident) {
@@ -304,7 +323,8 @@ void arena_unlock_within_bound(void) {
 void arena_look(void) {
     /* relaxed: a hint, and others who exceed the bound look for themselves */
     size_t dirty = atomic_load_explicit(&arena.dirty_seen, memory_order_relaxed) + arena_kept_slabs();
-    if (dirty << SLAB_SHIFT > arena_share_bytes()) {
+    /* Without the library's thread the grace falls with what is in use, and may be less than was seen. */
+    if (dirty << SLAB_SHIFT > (decay_is_on() ? room_bytes() : arena_share_bytes())) {
         lock_acquire(&arena.lock);
         arena_unlock_within_bound();
     }
@@ -362,13 +382,13 @@ COLD void arena_figures(struct arena_figures *out) {
     lock_release(&arena.lock);
 }
 
-void arena_lock_for_fork(void) {
+COLD void arena_lock_for_fork(void) {
     testimony_lock_for_fork();
     lock_acquire(&arena.lock);
     arena_wait_for_purge();
 }
 
-void arena_unlock_after_fork(bool child) {
+COLD void arena_unlock_after_fork(bool child) {
     if (child) {
         arena.purge_waiters = 0;
         arena.memory_locked = false; /* nor is it in a child */

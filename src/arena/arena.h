@@ -57,8 +57,8 @@ int64_t arena_stock_room(void);
  * free and dirty for all others; what is dirty may be that much less. Any thread; one atomic addition. */
 void arena_add_kept(int64_t slabs);
 size_t arena_kept_slabs(void);
-/* Whether so many more may be. */
-bool arena_may_keep(size_t slabs);
+/* Whether so many more may be, of all that may be free or of what may be without the grace. */
+bool arena_may_keep(size_t slabs, bool with_grace);
 /* Free memory that may stay resident beside what the program holds, but for the grace (retention.h). */
 size_t arena_share_bytes(void);
 /* Whether the container is near its limit: nothing is made resident that is not needed. */

@@ -136,7 +136,7 @@ COLD void decay_stop(void) {
     lock_release(&arena.lock);
 }
 
-void decay_prepare_for_fork(void) {
+COLD void decay_prepare_for_fork(void) {
     if (decay_is_on()) {
         lock_acquire(&arena.lock);
         purge_what_it_looked_after();
@@ -171,7 +171,7 @@ COLD static bool may_start(void) {
     thread = STARTING;
     last_success_ms = os_now_ms();
     arena.dirty_low = arena.dirty_slabs;
-    arena.used_most = arena.used_slabs;
+    arena.used_most = arena_used_without_kept();
     return true;
 }
 
@@ -258,7 +258,7 @@ void decay_do(enum decay_work work) {
     }
 }
 
-void decay_lost_by_fork(void) {
+COLD void decay_lost_by_fork(void) {
     os_thread_lost_by_fork();
     thread_ends();
     relieving = false;

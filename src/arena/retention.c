@@ -21,9 +21,13 @@ static size_t most_grace(void) {
     return option_number(OPTION_RETAIN_GRACE) >> SLAB_SHIFT;
 }
 
-size_t retention_bound(const struct retention *r, size_t used, size_t grace_most) {
+size_t retention_grace(const struct retention *r, size_t most) {
     size_t grace = min_size(r->grace, most_grace()); /* the program may have lowered that since */
-    return retention_share(used, r->scarce) + (r->scarce ? 0 : min_size(grace, grace_most));
+    return r->scarce ? 0 : min_size(grace, most);
+}
+
+size_t retention_bound(const struct retention *r, size_t used, size_t grace_most) {
+    return retention_share(used, r->scarce) + retention_grace(r, grace_most);
 }
 
 size_t retention_purge_target(size_t bound) {

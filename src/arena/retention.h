@@ -19,7 +19,9 @@ struct retention {
 
 /* Free slabs that may be resident while `used` are in use, but for the grace. */
 size_t retention_share(size_t used, bool scarce);
-/* Free slabs that may be resident while `used` are in use, and a grace of no more than so many. */
+/* The grace, where it may be no more than so many. */
+size_t retention_grace(const struct retention *retention, size_t most);
+/* Both: free slabs that may be resident while `used` are in use. */
 size_t retention_bound(const struct retention *retention, size_t used, size_t grace_most);
 /* Where purging stops, below the bound, so that the next run given back does not purge again. */
 size_t retention_purge_target(size_t bound);

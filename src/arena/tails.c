@@ -17,6 +17,9 @@
 #define WORTH_BYTES ((size_t)4 * OS_PAGE_BYTES)
 #define WORTH_PART 8
 
+/* Threads that change the sum all the time wait for each other; up or down, so much each does not matter. */
+#define LATER_MOST_BYTES ((int64_t)128 << 10)
+
 /* In all tails that may be resident. relaxed: a sum that orders nothing */
 static struct { _Alignas(2 * CACHE_LINE_BYTES) _Atomic int64_t bytes; } tails;
 
@@ -53,10 +56,14 @@ void tails_add(struct slab *head, size_t span) {
     }
 }
 
-void tails_change(struct slab *head, size_t had, size_t span) {
+void tails_change(struct slab *head, size_t had, size_t span, int64_t *later) {
     size_t tail = head->run_slabs * SLAB_BYTES - span;
     if (head->tail_dirty && tail > 0 && !is_worth_purging(span, tail)) {
-        atomic_fetch_add_explicit(&tails.bytes, (int64_t)had - (int64_t)span, memory_order_relaxed);
+        *later += (int64_t)had - (int64_t)span;
+        if (*later > LATER_MOST_BYTES || *later < -LATER_MOST_BYTES) {
+            atomic_fetch_add_explicit(&tails.bytes, *later, memory_order_relaxed);
+            *later = 0;
+        }
     } else {
         tails_remove(head, had);
         tails_add(head, span);

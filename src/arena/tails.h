@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct slab;
 
@@ -20,8 +21,9 @@ bool tails_allow(size_t span_bytes);
 /* A block of the large lane has been taken, or shortened, and all of its run may be resident. Cost: perhaps a
  * system call. */
 void tails_add(struct slab *head, size_t span_bytes);
-/* A block's run serves another of as many slabs: all of it may be resident. The same cost. */
-void tails_change(struct slab *head, size_t had_bytes, size_t span_bytes);
+/* A block's run serves another of as many slabs: all of it may be resident. What that changes is gathered in
+ * `later`, which is the caller's, before it counts. The same cost. */
+void tails_change(struct slab *head, size_t had_bytes, size_t span_bytes, int64_t *later);
 /* It goes back, or gets another size: nothing is known of its tail any more. */
 void tails_remove(struct slab *head, size_t span_bytes);
 

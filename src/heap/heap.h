@@ -106,9 +106,10 @@ struct kept_runs {
     uint32_t kept_slabs;                 /* or more, if others have returned some */
     uint32_t credit, patience, left_out; /* see runs.c */
     uint32_t puts;
-    uint64_t surplus_ticks; /* os_ticks when what nobody needed was returned last */
-    uint32_t least_slabs;   /* that it was since then */
-    _Atomic uint64_t seen;  /* counters.large_kept at the last look */
+    int64_t tails_later_bytes; /* see tails_change */
+    uint64_t surplus_ticks;    /* os_ticks when what nobody needed was returned last */
+    uint32_t least_slabs;      /* that it was since then */
+    _Atomic uint64_t seen;     /* counters.large_kept at the last look */
 };
 
 /* A shared heap serves threads that have none, under a lock; the one of samples has nothing but sampled

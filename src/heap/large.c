@@ -83,7 +83,7 @@ static inline void *allocate_kept(struct heap *heap, size_t size) {
     if (span != had) {
         heap_enter(heap); /* it may sleep */
         arena_set_span(slab, span);
-        tails_change(slab, had, span);
+        tails_change(slab, had, span, &heap->runs.tails_later_bytes);
         heap_leave(heap);
     }
     /* relaxed: the caller publishes the block */

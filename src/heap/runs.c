@@ -19,6 +19,10 @@
 /* A quarter of a second or so. */
 #define SURPLUS_TICKS (OS_TICKS_SHORT * 512)
 
+/* Of runs of more lengths, those kept are seldom of the one that is needed next, and would be missing
+ * elsewhere. */
+#define LENGTHS_FEW (RUNS_KEPT / 2)
+
 /* A run that is kept in vain costs as much as so many that are of use save: the arena has one place less for
  * others. Who has not earned that keeps none for so many frees, and for twice as many each time until nearly
  * all that is kept is of use. */
@@ -135,6 +139,11 @@ static bool is_in_vain(struct heap *heap) {
     return true;
 }
 
+/* Where each of the lengths has several places, nearly all that is kept will be of use. */
+static bool may_keep(const struct kept_runs *runs, size_t slabs) {
+    return arena_may_keep(slabs, bit_count(runs->wanted) <= LENGTHS_FEW);
+}
+
 /* The oldest make room for what was freed last. False if even it alone is too much. */
 static NOINLINE bool make_room(struct heap *heap, size_t slabs) {
     struct kept_runs *runs = &heap->runs;
@@ -143,11 +152,11 @@ static NOINLINE bool make_room(struct heap *heap, size_t slabs) {
         return_surplus(runs);
     }
     count_kept(heap, kept_slabs(runs));
-    bool done = arena_may_keep(slabs);
+    bool done = may_keep(runs, slabs);
     for (unsigned i = 1; !done && i <= RUNS_KEPT; i++) {
         if (return_one(&runs->words[(runs->newest + i) % RUNS_KEPT]) > 0) {
             count_kept(heap, kept_slabs(runs));
-            done = !is_in_vain(heap) && arena_may_keep(slabs);
+            done = !is_in_vain(heap) && may_keep(runs, slabs);
         }
     }
     set_kept(runs, kept_slabs(runs));
@@ -195,7 +204,9 @@ bool runs_put(struct heap *heap, struct slab *head, uintptr_t block) {
         runs->left_out--;
         return false;
     }
-    bool look = ++runs->puts % (decay_is_on() ? PUTS_BETWEEN_LOOKS_WITH_THREAD : PUTS_BETWEEN_LOOKS) == 0;
+    runs->puts++;
+    bool look = runs->puts % PUTS_BETWEEN_LOOKS == 0 &&
+                (runs->puts % PUTS_BETWEEN_LOOKS_WITH_THREAD == 0 || !decay_is_on());
     /* relaxed: as in make_room */
     size_t counted = atomic_load_explicit(&runs->counted_slabs, memory_order_relaxed);
     if (UNLIKELY(look || runs->kept_slabs + slabs > counted) && !make_room(heap, slabs)) {
