@@ -11,6 +11,10 @@
 #define PURGED_PART 16
 #define PURGED_LEAST 8
 
+/* See retention_breath: so many times over, and what is forgotten of it with each period. */
+#define TIMES_IN_VAIN 4
+#define FORGOTTEN_PART 8
+
 size_t retention_share(size_t used, bool scarce) {
     size_t least = option_number(OPTION_RETAIN_MIN) >> SLAB_SHIFT;
     size_t share = max_size(least, used * option_number(OPTION_RETAIN_PERCENT) / 100);
@@ -34,17 +38,26 @@ size_t retention_purge_target(size_t bound) {
     return bound - max_size(bound / PURGED_PART, min_size(bound / 4, PURGED_LEAST));
 }
 
-void retention_note_purged(struct retention *r, size_t slabs) {
+void retention_note_purged(struct retention *r, size_t slabs, bool breath) {
     r->missed += slabs;
+    r->breath += breath ? slabs : 0;
 }
 
 void retention_note_taken_clean(struct retention *r, size_t slabs, unsigned grace_for_each) {
     size_t mistaken = min_size(slabs, r->missed);
+    size_t breath = min_size(mistaken, r->breath);
     r->missed -= mistaken;
+    r->breath -= breath;
+    r->vain += breath;
     r->grace = min_size(r->grace + grace_for_each * mistaken, most_grace());
 }
 
+size_t retention_breath(const struct retention *r, size_t least, size_t most) {
+    return max_size(least, min_size(r->vain / TIMES_IN_VAIN, most));
+}
+
 void retention_tick(struct retention *r, size_t idle) {
-    r->missed = 0;
+    r->missed = r->breath = 0;
     r->grace -= min_size(r->grace, idle);
+    r->vain -= min_size(r->vain, r->vain / FORGOTTEN_PART + TIMES_IN_VAIN * idle);
 }

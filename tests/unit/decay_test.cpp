@@ -669,6 +669,37 @@ TEST_F(Decay, LosesNothingWhileTheKernelTakesNothingBack) {
 // ---- A program that breathes ------------------------------------------------------------------------------
 
 #if !HAKMEM_TEST_SANITIZED
+// A program without threads that does nothing but take as much again and again keeps up to 32 MiB of it, and
+// no more.
+class LongBreath : public Decay, public testing::WithParamInterface<std::size_t> {};
+
+TEST_P(LongBreath, TakesFewFaultsAndNoMoreThanMayStay) {
+    constexpr std::size_t kMayStay = 32 * kMiB;
+    constexpr std::size_t kRounds = 100;
+    const std::size_t bytes = GetParam() * kMiB;
+    for (const std::size_t size : {bytes, kMiB, std::size_t{130'000}}) {
+        PointerArray blocks(bytes / size);
+        const auto breathe = [&](std::size_t rounds) {
+            for (std::size_t i = 0; i < rounds; i++) {
+                allocate_all(blocks, size);
+                free_all(blocks);
+            }
+        };
+        set_option("background_thread", "0");
+        breathe(10);
+        const std::size_t before = faults_so_far();
+        breathe(kRounds);
+        if (bytes <= kMayStay) {
+            EXPECT_LE(faults_so_far() - before, bytes / 4096 * kRounds / 10) << "in blocks of " << size;
+        }
+        EXPECT_LE(retained(), kMayStay + 3 * kMiB) << "in blocks of " << size;
+        set_option("background_thread", "2");
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(MiB, LongBreath, testing::Values(12, 20, 30, 100),
+                         testing::PrintToStringParamName());
+
 // Allocates and frees the same 8 MiB every few milliseconds.
 class Breath : public testing::TestWithParam<std::size_t> {
   protected:

@@ -149,7 +149,7 @@ TEST_F(Retention, WithoutGraceInTheOptionsThereIsNone) {
     apply(settings);
     retention r{};
     for (int i = 0; i < 1000; i++) {
-        retention_note_purged(&r, 100);
+        retention_note_purged(&r, 100, false);
         retention_note_taken_clean(&r, 100, kGraceForEach);
         ASSERT_EQ(retention_bound(&r, 100'000, 100'000 / 2), settings.least(100'000));
     }
@@ -157,7 +157,7 @@ TEST_F(Retention, WithoutGraceInTheOptionsThereIsNone) {
 
 TEST_F(Retention, GraceThatTheOptionsNoLongerAllowIsNone) {
     retention r{};
-    retention_note_purged(&r, 100);
+    retention_note_purged(&r, 100, false);
     retention_note_taken_clean(&r, 100, kGraceForEach);
     for (const std::size_t most : {std::size_t{50}, std::size_t{0}}) {
         Settings settings;
@@ -171,7 +171,7 @@ TEST_F(Retention, GraceIsForWhatWasPurgedAndNotForGrowth) {
     retention r{};
     retention_note_taken_clean(&r, 1000, kGraceForEach);
     EXPECT_EQ(r.grace, 0u) << "memory that never was there cannot have been missed";
-    retention_note_purged(&r, 10);
+    retention_note_purged(&r, 10, false);
     retention_note_taken_clean(&r, 1000, kGraceForEach);
     EXPECT_EQ(r.grace, 10 * kGraceForEach);
     retention_note_taken_clean(&r, 1000, kGraceForEach);
@@ -180,7 +180,7 @@ TEST_F(Retention, GraceIsForWhatWasPurgedAndNotForGrowth) {
 
 TEST_F(Retention, WhatWasPurgedBeforeThePeriodIsNotMissed) {
     retention r{};
-    retention_note_purged(&r, 50);
+    retention_note_purged(&r, 50, false);
     retention_tick(&r, 0);
     retention_note_taken_clean(&r, 50, kGraceForEach);
     EXPECT_EQ(r.grace, 0u);
@@ -192,7 +192,7 @@ TEST_F(Retention, GraceOfAnIdleProgramFallsToNothing) {
         const Settings settings = random_settings(random);
         retention r{};
         const std::size_t missed = random.log_uniform(20);
-        retention_note_purged(&r, missed);
+        retention_note_purged(&r, missed, false);
         retention_note_taken_clean(&r, missed, kGraceForEach);
         const std::size_t grace = r.grace;
         ASSERT_EQ(grace, std::min(kGraceForEach * missed, settings.most_grace()));
@@ -221,6 +221,51 @@ TEST_F(Retention, NearALimitMuchLessMayStayAndNoGrace) {
     }
 }
 
+constexpr std::size_t kLeastBreath = 128, kMostBreath = 512;
+
+// What was purged of a program with nothing else in use, and taken again.
+void breathe(retention &r, std::size_t slabs, int times) {
+    for (int i = 0; i < times; i++) {
+        retention_note_purged(&r, slabs, true);
+        retention_note_taken_clean(&r, slabs, kGraceForEach);
+    }
+}
+
+TEST_F(Retention, BreathIsWhatWasTakenAgainSeveralTimesOver) {
+    retention r{};
+    EXPECT_EQ(retention_breath(&r, kLeastBreath, kMostBreath), kLeastBreath);
+    breathe(r, 400, 1);
+    EXPECT_EQ(retention_breath(&r, kLeastBreath, kMostBreath), kLeastBreath) << "after once";
+    breathe(r, 400, 3);
+    EXPECT_EQ(retention_breath(&r, kLeastBreath, kMostBreath), 400u);
+    breathe(r, 400, 100);
+    EXPECT_EQ(retention_breath(&r, kLeastBreath, kMostBreath), kMostBreath);
+}
+
+TEST_F(Retention, BreathIsNotWhatIsSeldomTakenAgainNorWhatOthersWereInUseBeside) {
+    retention r{};
+    for (int i = 0; i < 100; i++) {
+        retention_note_purged(&r, 400, true);
+        retention_tick(&r, 0);
+        retention_note_taken_clean(&r, 400, kGraceForEach);
+        retention_note_purged(&r, 400, false);
+        retention_note_taken_clean(&r, 400, kGraceForEach);
+    }
+    EXPECT_EQ(retention_breath(&r, kLeastBreath, kMostBreath), kLeastBreath);
+}
+
+TEST_F(Retention, BreathThatIsNeededNoMoreIsForgotten) {
+    retention r{};
+    breathe(r, 512, 4);
+    retention_tick(&r, 512);
+    EXPECT_EQ(retention_breath(&r, kLeastBreath, kMostBreath), kLeastBreath) << "it lay idle";
+    breathe(r, 512, 4);
+    for (int period = 0; period < 12; period++) {
+        retention_tick(&r, 0);
+    }
+    EXPECT_EQ(retention_breath(&r, kLeastBreath, kMostBreath), kLeastBreath) << "nothing was missed of late";
+}
+
 TEST_F(Retention, AnyHistoryGivesTheGraceOfTheModel) {
     for (std::uint64_t history = 0; history < scaled(400); history++) {
         Random random(1000 + history);
@@ -233,7 +278,7 @@ TEST_F(Retention, AnyHistoryGivesTheGraceOfTheModel) {
             const std::size_t slabs = random.log_uniform(10);
             switch (random.below(random.one_in(4) ? 3 : 2)) {
             case 0:
-                retention_note_purged(&r, slabs);
+                retention_note_purged(&r, slabs, false);
                 model.purged(slabs);
                 break;
             case 1:
