@@ -16,7 +16,7 @@ struct arena arena;
 /* 16 MiB. */
 #define LARGE_SLABS 256
 /* What a program may keep that takes so much again and again, and nothing in between: 8 MiB, and 32 MiB where
- * it does nothing else (libc keeps up to 64 MiB then). */
+ * it has done so several times over (libc keeps up to 64 MiB then). */
 #define BREATH_SLABS ((size_t)128)
 #define BREATH_MOST_SLABS ((size_t)512)
 /* Stocks and what is dirty may be more than what is dirty alone by this part. */
@@ -237,18 +237,17 @@ static size_t fallen_grace(size_t used, size_t before) {
 
 /* Nobody gives it back once the program falls asleep: one that uses little, in however many slabs, shall keep
  * little, and what a program has come to use less of, that much less. */
-static size_t grace_for_used(void) {
+static size_t most_grace_without_thread(void) {
     size_t used = held(arena.used_slabs);
     size_t most = max_size(arena.used_most, arena.used_most_before);
-    return min_size(fallen_grace(used, most), used);
-}
-
-static size_t breath(void) {
-    return min_size(arena.used_most, retention_breath(&arena.retention, BREATH_SLABS, BREATH_MOST_SLABS));
+    size_t for_these = min_size(fallen_grace(used, most), used);
+    size_t breath = min_size(arena.used_most - min_size(used, arena.used_most),
+                             retention_breath(&arena.retention, BREATH_MOST_SLABS));
+    return max_size(for_these, max_size(min_size(arena.used_most, BREATH_SLABS), breath));
 }
 
 size_t arena_bound_without_thread(void) {
-    return bound(max_size(grace_for_used(), breath()));
+    return bound(most_grace_without_thread());
 }
 
 void arena_begin_period(void) {
@@ -318,7 +317,7 @@ static bool is_within_any_bound(void) {
 void arena_unlock_within_bound(void) {
     size_t bound = is_within_any_bound() ? arena.dirty_slabs : arena_bound();
     if (UNLIKELY(arena.dirty_slabs > bound) && arena.dirty_slabs > bound + arena_refused_slabs()) {
-        bool of_breath = !decay_is_on() && grace_for_used() <= breath();
+        bool of_breath = !decay_is_on() && arena.retention.grace > most_grace_without_thread();
         size_t purged = arena_purge_keeping_huge_pages(retention_purge_target(bound));
         retention_note_purged(&arena.retention, purged, of_breath);
     }

@@ -14,7 +14,7 @@
 struct retention {
     size_t grace;  /* added to the bound */
     size_t missed; /* purged since the last tick and not taken again yet */
-    size_t breath; /* those of them that only retention_breath would have kept */
+    size_t breath; /* those of them for which there was grace, but no more of it allowed */
     size_t vain;   /* the same, that were taken again, but for what has lain idle since */
     bool scarce;   /* the process is near a limit of its container */
 };
@@ -28,7 +28,7 @@ size_t retention_bound(const struct retention *retention, size_t used, size_t gr
 /* Where purging stops, below the bound, so that the next run given back does not purge again. */
 size_t retention_purge_target(size_t bound);
 
-/* `breath` says whether the grace was no more than retention_breath. */
+/* `breath` says whether there was more grace than was allowed. */
 void retention_note_purged(struct retention *retention, size_t slabs, bool breath);
 /* What one slab that was purged in vain adds to the grace. To purge first as much as is to stay takes longer
  * than to lose what was too much; but in a program that uses little it is much, and a huge block may be that
@@ -37,9 +37,8 @@ void retention_note_purged(struct retention *retention, size_t slabs, bool breat
 #define GRACE_FOR_EACH_OF_MANY 4
 /* Slabs that are not resident were taken into use: where some were purged just before, that was a mistake. */
 void retention_note_taken_clean(struct retention *retention, size_t slabs, unsigned grace_for_each);
-/* What a program that has nothing else in use may have as its grace: `least`, or as much as it has shown
- * several times over that it takes again, up to `most`. */
-size_t retention_breath(const struct retention *retention, size_t least, size_t most);
+/* What the program has shown several times over that it takes again, up to `most`. */
+size_t retention_breath(const struct retention *retention, size_t most);
 /* A period has gone by in which `idle` dirty slabs were not needed. */
 void retention_tick(struct retention *retention, size_t idle);
 
