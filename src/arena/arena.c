@@ -85,21 +85,6 @@ static struct slab *claim(const struct place *place, unsigned slabs, bool *zero)
     return region_slab(r, place->superslab * SLABS_PER_SUPERSLAB + place->first);
 }
 
-static struct { _Alignas(2 * CACHE_LINE_BYTES) _Atomic int64_t slabs; } kept; /* as arena_add_slack's */
-
-COLD void arena_add_kept(int64_t slabs) {
-    atomic_fetch_add_explicit(&kept.slabs, slabs, memory_order_relaxed);
-}
-
-NOINLINE size_t arena_kept_slabs(void) {
-    int64_t slabs = atomic_load_explicit(&kept.slabs, memory_order_relaxed);
-    return slabs > 0 ? (size_t)slabs : 0;
-}
-
-size_t arena_used_without_kept(void) {
-    return arena.used_slabs - min_size(arena_kept_slabs(), arena.used_slabs);
-}
-
 void arena_note_size(void) {
     atomic_store_explicit(&arena.dirty_seen, arena.dirty_slabs, memory_order_relaxed);
     atomic_store_explicit(&arena.used_seen, arena.used_slabs, memory_order_relaxed);
@@ -107,7 +92,7 @@ void arena_note_size(void) {
 
 void arena_note_taken(size_t dirty, size_t clean, unsigned grace_for_each) {
     arena.used_slabs += dirty + clean;
-    arena.used_most = max_size(arena.used_most, arena_used_without_kept());
+    arena.used_most = max_size(arena.used_most, arena.used_slabs);
     arena.used_unrelieved = max_size(arena.used_unrelieved, arena.used_slabs);
     arena.dirty_slabs -= dirty;
     arena_note_size();
@@ -193,6 +178,17 @@ int64_t arena_stocked(void) {
     return atomic_load_explicit(&stocked.bytes, memory_order_relaxed);
 }
 
+static struct { _Alignas(2 * CACHE_LINE_BYTES) _Atomic int64_t slabs; } kept; /* as above */
+
+COLD void arena_add_kept(int64_t slabs) {
+    atomic_fetch_add_explicit(&kept.slabs, slabs, memory_order_relaxed);
+}
+
+NOINLINE size_t arena_kept_slabs(void) {
+    int64_t slabs = atomic_load_explicit(&kept.slabs, memory_order_relaxed);
+    return slabs > 0 ? (size_t)slabs : 0;
+}
+
 /* Of so many slabs in use, what the program holds. */
 static size_t held(size_t used_slabs) {
     int64_t bytes = arena_slack();
@@ -214,9 +210,14 @@ static size_t room_bytes(void) {
     return arena_share_bytes() + grace_bytes();
 }
 
+/* Of the grace only as much as is in use beside what counts as kept: what is kept is no use of the program's,
+ * but counts as such where the grace is bounded. */
 COLD bool arena_may_keep(size_t slabs, bool with_grace) {
-    size_t most = with_grace ? room_bytes() : arena_share_bytes();
-    return !arena_is_scarce() && (arena_kept_slabs() + slabs) << SLAB_SHIFT <= most;
+    size_t kept_before = arena_kept_slabs();
+    size_t used = atomic_load_explicit(&arena.used_seen, memory_order_relaxed);
+    size_t beside = used - min_size(kept_before, used);
+    size_t grace = with_grace && decay_is_on() ? min_size(grace_bytes(), beside << SLAB_SHIFT) : 0;
+    return !arena_is_scarce() && (kept_before + slabs) << SLAB_SHIFT <= arena_share_bytes() + grace;
 }
 
 size_t arena_held_bytes(void) {
@@ -241,7 +242,7 @@ static size_t most_grace_without_thread(void) {
     size_t used = held(arena.used_slabs);
     size_t most = max_size(arena.used_most, arena.used_most_before);
     size_t for_these = min_size(fallen_grace(used, most), used);
-    size_t breath = min_size(arena.used_most - min_size(used, arena.used_most),
+    size_t breath = min_size(arena.used_most - min_size(arena.used_slabs, arena.used_most),
                              retention_breath(&arena.retention, BREATH_MOST_SLABS));
     return max_size(for_these, max_size(min_size(arena.used_most, BREATH_SLABS), breath));
 }
@@ -256,7 +257,7 @@ void arena_begin_period(void) {
         arena.retention.grace = max_size(fallen_grace(arena.used_most, arena.used_most_before), least);
     }
     arena.used_most_before = arena.used_most;
-    arena.used_most = arena_used_without_kept();
+    arena.used_most = arena.used_slabs;
 }
 
 size_t arena_bound(void) {
@@ -286,7 +287,7 @@ bool arena_has_too_much_stocked(void) {
     int64_t stocks = arena_stocked();
     /* Of runs alone there may be as much as of what is dirty, which is less then. */
     int64_t dirty = stocks > 0 ? (int64_t)(arena.dirty_slabs << SLAB_SHIFT) : 0;
-    return stocks + (int64_t)runs > 0 && stocks + dirty > most_beside(runs << SLAB_SHIFT);
+    return (stocks > 0 || runs > 0) && stocks + dirty > most_beside(runs << SLAB_SHIFT);
 }
 
 void arena_free_slabs(struct region *r, size_t first_slab, size_t slabs, size_t resident) {

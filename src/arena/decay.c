@@ -101,7 +101,8 @@ static bool tick(bool scarce) {
 
 static void thread_ends(void) {
     set_no_thread();
-    set_scarce(false); /* nobody would look again */
+    set_scarce(false);                                                 /* nobody would look again */
+    atomic_store_explicit(&arena.grace_seen, 0, memory_order_relaxed); /* less is allowed from now on */
 }
 
 COLD bool decay_tick(bool more) {
@@ -171,7 +172,7 @@ COLD static bool may_start(void) {
     thread = STARTING;
     last_success_ms = os_now_ms();
     arena.dirty_low = arena.dirty_slabs;
-    arena.used_most = arena_used_without_kept();
+    arena.used_most = arena.used_slabs;
     return true;
 }
 

@@ -30,7 +30,7 @@ struct arena {
     _Atomic size_t dirty_seen; /* dirty_slabs, likewise, or as they were a moment ago */
     _Atomic bool is_scarce;    /* retention.scarce, likewise */
     _Atomic size_t grace_seen; /* the grace when the bound was last worked out, likewise */
-    size_t used_most;          /* the most in use since the last decay_tick, but for kept runs */
+    size_t used_most;          /* the most in use since the last decay_tick */
     size_t used_most_before;   /* and in the period before that */
     size_t used_unrelieved;    /* and since decay.c's last relief was done */
     size_t dirty_slabs;        /* free and perhaps resident */
@@ -70,9 +70,6 @@ void arena_wait_for_purge(void);
 
 /* So much is in use, and dirty: for those who look without the lock. */
 void arena_note_size(void);
-
-/* Kept runs are no use of the program's. */
-size_t arena_used_without_kept(void);
 
 /* Slabs have left the free ones, `dirty` of them perhaps resident and `clean` not. */
 void arena_note_taken(size_t dirty, size_t clean, unsigned grace_for_each);

@@ -298,6 +298,7 @@ void arena_wait_for_purge(void) {
 size_t arena_purge_all(void) {
     lock_acquire(&arena.lock);
     arena_forget_refused(); /* the program has asked for it: all is tried */
+    retention_forget_breath(&arena.retention);
     size_t purged = purge_to(0, (struct progress){0}, UINT32_MAX);
     lock_release(&arena.lock);
     return purged << SLAB_SHIFT;

@@ -14,6 +14,8 @@
 /* See retention_breath: so many times over, and what is forgotten of it with each period. */
 #define TIMES_IN_VAIN 4
 #define FORGOTTEN_PART 8
+/* What is more could not be forgotten soon: 128 MiB. */
+#define VAIN_MOST_SLABS ((size_t)2048)
 
 size_t retention_share(size_t used, bool scarce) {
     size_t least = option_number(OPTION_RETAIN_MIN) >> SLAB_SHIFT;
@@ -48,12 +50,16 @@ void retention_note_taken_clean(struct retention *r, size_t slabs, unsigned grac
     size_t breath = min_size(mistaken, r->breath);
     r->missed -= mistaken;
     r->breath -= breath;
-    r->vain += breath;
+    r->vain = min_size(r->vain + breath, VAIN_MOST_SLABS);
     r->grace = min_size(r->grace + grace_for_each * mistaken, most_grace());
 }
 
 size_t retention_breath(const struct retention *r, size_t most) {
     return min_size(r->vain / TIMES_IN_VAIN, most);
+}
+
+void retention_forget_breath(struct retention *r) {
+    r->breath = r->vain = 0;
 }
 
 void retention_tick(struct retention *r, size_t idle) {

@@ -39,6 +39,7 @@ void retention_note_purged(struct retention *retention, size_t slabs, bool breat
 void retention_note_taken_clean(struct retention *retention, size_t slabs, unsigned grace_for_each);
 /* What the program has shown several times over that it takes again, up to `most`. */
 size_t retention_breath(const struct retention *retention, size_t most);
+void retention_forget_breath(struct retention *retention);
 /* A period has gone by in which `idle` dirty slabs were not needed. */
 void retention_tick(struct retention *retention, size_t idle);
 

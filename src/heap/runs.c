@@ -19,9 +19,9 @@
 /* A quarter of a second or so. */
 #define SURPLUS_TICKS (OS_TICKS_SHORT * 512)
 
-/* Of runs of more lengths, those kept are seldom of the one that is needed next, and would be missing
- * elsewhere. */
-#define LENGTHS_FEW (RUNS_KEPT / 2)
+/* Of runs of more lengths those kept are seldom of the one that is needed next, and longer ones are so much
+ * that it is missing elsewhere: with the grace, a heap keeps 4 MiB at most. */
+#define SHORT_SLABS 4
 
 /* A run that is kept in vain costs as much as so many that are of use save: the arena has one place less for
  * others. Who has not earned that keeps none for so many frees, and for twice as many each time until nearly
@@ -139,9 +139,8 @@ static bool is_in_vain(struct heap *heap) {
     return true;
 }
 
-/* Where each of the lengths has several places, nearly all that is kept will be of use. */
 static bool may_keep(const struct kept_runs *runs, size_t slabs) {
-    return arena_may_keep(slabs, bit_count(runs->wanted) <= LENGTHS_FEW);
+    return arena_may_keep(slabs, runs->wanted <= bits32_below(SHORT_SLABS + 1));
 }
 
 /* The oldest make room for what was freed last. False if even it alone is too much. */
