@@ -201,27 +201,19 @@ size_t arena_share_bytes(void) {
     return retention_share(held(used), arena_is_scarce()) << SLAB_SHIFT;
 }
 
+/* Without the library's thread the grace falls with what is in use, and may be less than was seen. */
 static size_t grace_bytes(void) {
-    return atomic_load_explicit(&arena.grace_seen, memory_order_relaxed) << SLAB_SHIFT;
-}
-
-/* What may be free and resident, with kept runs. */
-static size_t room_bytes(void) {
-    return arena_share_bytes() + grace_bytes();
-}
-
-/* Of the grace only as much as is in use beside what counts as kept: what is kept is no use of the program's,
- * but counts as such where the grace is bounded. */
-COLD bool arena_may_keep(size_t slabs, bool with_grace) {
-    size_t kept_before = arena_kept_slabs();
-    size_t used = atomic_load_explicit(&arena.used_seen, memory_order_relaxed);
-    size_t beside = used - min_size(kept_before, used);
-    size_t grace = with_grace && decay_is_on() ? min_size(grace_bytes(), beside << SLAB_SHIFT) : 0;
-    return !arena_is_scarce() && (kept_before + slabs) << SLAB_SHIFT <= arena_share_bytes() + grace;
+    return decay_is_on() ? atomic_load_explicit(&arena.grace_seen, memory_order_relaxed) << SLAB_SHIFT : 0;
 }
 
 size_t arena_held_bytes(void) {
     return held(atomic_load_explicit(&arena.used_seen, memory_order_relaxed)) << SLAB_SHIFT;
+}
+
+/* Of the grace only as much as the program holds: kept runs count as used where the grace is bounded. */
+COLD bool arena_may_keep(size_t slabs, bool with_grace) {
+    size_t grace = with_grace ? min_size(grace_bytes(), arena_held_bytes()) : 0;
+    return !arena_is_scarce() && (arena_kept_slabs() + slabs) << SLAB_SHIFT <= arena_share_bytes() + grace;
 }
 
 static size_t bound(size_t grace_most) {
@@ -333,8 +325,7 @@ void arena_unlock_within_bound(void) {
 void arena_look(void) {
     /* relaxed: a hint, and others who exceed the bound look for themselves */
     size_t dirty = atomic_load_explicit(&arena.dirty_seen, memory_order_relaxed) + arena_kept_slabs();
-    /* Without the library's thread the grace falls with what is in use, and may be less than was seen. */
-    if (dirty << SLAB_SHIFT > (decay_is_on() ? room_bytes() : arena_share_bytes())) {
+    if (dirty << SLAB_SHIFT > arena_share_bytes() + grace_bytes()) {
         lock_acquire(&arena.lock);
         arena_unlock_within_bound();
     }

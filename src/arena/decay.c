@@ -101,8 +101,7 @@ static bool tick(bool scarce) {
 
 static void thread_ends(void) {
     set_no_thread();
-    set_scarce(false);                                                 /* nobody would look again */
-    atomic_store_explicit(&arena.grace_seen, 0, memory_order_relaxed); /* less is allowed from now on */
+    set_scarce(false); /* nobody would look again */
 }
 
 COLD bool decay_tick(bool more) {

@@ -677,6 +677,7 @@ TEST_P(LongBreath, TakesFewFaultsAndNoMoreThanMayStay) {
     constexpr std::size_t kMayStay = 32 * kMiB;
     constexpr std::size_t kRounds = 100;
     const std::size_t bytes = GetParam() * kMiB;
+    set_option("background_thread", "0");
     for (const std::size_t size : {bytes, kMiB, std::size_t{130'000}}) {
         PointerArray blocks(bytes / size);
         const auto breathe = [&](std::size_t rounds) {
@@ -685,7 +686,6 @@ TEST_P(LongBreath, TakesFewFaultsAndNoMoreThanMayStay) {
                 free_all(blocks);
             }
         };
-        set_option("background_thread", "0");
         breathe(10);
         const std::size_t before = faults_so_far();
         breathe(kRounds);
@@ -693,8 +693,8 @@ TEST_P(LongBreath, TakesFewFaultsAndNoMoreThanMayStay) {
             EXPECT_LE(faults_so_far() - before, bytes / 4096 * kRounds / 10) << "in blocks of " << size;
         }
         EXPECT_LE(retained(), kMayStay + 3 * kMiB) << "in blocks of " << size;
-        set_option("background_thread", "2");
     }
+    set_option("background_thread", "2");
 }
 
 INSTANTIATE_TEST_SUITE_P(MiB, LongBreath, testing::Values(12, 20, 30, 100),

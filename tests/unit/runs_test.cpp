@@ -1,7 +1,6 @@
 // Runs that are kept: a buffer of the large lane that is freed and taken again costs no search, holds no more
 // memory than may be free, and is never lost or handed out twice.
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
@@ -11,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "hakmem.h"
@@ -26,6 +26,7 @@ namespace {
 
 using hakmem_test::Collector;
 using hakmem_test::counter;
+using hakmem_test::faults_so_far;
 using hakmem_test::happens;
 using hakmem_test::kKiB;
 using hakmem_test::kMiB;
@@ -87,6 +88,15 @@ class Buffer {
     std::size_t count_;
     std::uint64_t mark_;
 };
+
+// In the place of another, once there are so many.
+void put_at_random(std::vector<Buffer> &buffers, std::size_t most, Random &random, Buffer buffer) {
+    if (buffers.size() < most) {
+        buffers.push_back(std::move(buffer));
+    } else {
+        buffers[random.below(most)] = std::move(buffer);
+    }
+}
 
 class Runs : public testing::Test {
   protected:
@@ -255,11 +265,7 @@ TEST_F(Runs, OfShortLengthsMayUseTheGrace) {
         std::vector<Buffer> buffers;
         for (std::size_t i = 0; i < kTimes; i++) {
             const std::size_t size = 65 * kKiB + random.below(191 * kKiB);
-            if (buffers.size() < kBuffers) {
-                buffers.emplace_back(size, thread << 32 | i);
-            } else {
-                buffers[random.below(kBuffers)] = Buffer(size, thread << 32 | i);
-            }
+            put_at_random(buffers, kBuffers, random, Buffer(size, thread << 32 | i));
         }
     });
     EXPECT_GE(counter("large_kept") - kept, kThreads * kTimes * 7 / 10);
@@ -270,27 +276,18 @@ TEST_F(Runs, OfShortLengthsMayUseTheGrace) {
 TEST_F(Runs, OfManyLengthsLeaveWhatTheNextBlockNeeds) {
     constexpr std::size_t kBuffers = 30;
     constexpr std::size_t kLengths = 8;
-    const auto faults = [] {
-        rusage usage{};
-        getrusage(RUSAGE_SELF, &usage);
-        return static_cast<std::size_t>(usage.ru_minflt);
-    };
     Random random(1);
     std::vector<Buffer> buffers;
     const auto replace = [&](std::size_t times) {
         for (std::size_t i = 0; i < times; i++) {
             const std::size_t size = 70'000 + random.below(kLengths) * 64 * kKiB;
-            if (buffers.size() < kBuffers) {
-                buffers.emplace_back(size, i);
-            } else {
-                buffers[random.below(kBuffers)] = Buffer(size, i);
-            }
+            put_at_random(buffers, kBuffers, random, Buffer(size, i));
         }
     };
     replace(2000);
-    const std::size_t before = faults();
+    const std::size_t before = faults_so_far();
     replace(20'000);
-    EXPECT_LE(faults() - before, 2000u);
+    EXPECT_LE(faults_so_far() - before, 2000u);
 }
 #endif
 
@@ -325,11 +322,7 @@ TEST_F(Runs, AreNeitherLostNorHandedOutTwice) {
                 const std::size_t lengths = 1 + i / scaled(4000); // few at first
                 const std::size_t size =
                     (1 + random.below(lengths)) * 64 * kKiB + 1 + random.below(64 * kKiB);
-                if (buffers.size() < 6) {
-                    buffers.emplace_back(size, thread << 32 | i);
-                } else {
-                    buffers[random.below(buffers.size())] = Buffer(size, thread << 32 | i);
-                }
+                put_at_random(buffers, 6, random, Buffer(size, thread << 32 | i));
             }
         });
     }
