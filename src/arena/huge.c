@@ -196,16 +196,17 @@ static uint32_t slabs_in_last(size_t bytes) {
 }
 
 /* Takes whole free superslabs as the end of the run of a block of `bytes`; says what of them may be
- * resident. */
+ * resident. What is behind the block stays as it is, and counts as dirty where it was. */
 static struct huge_pages_found claim_superslabs(struct slab *head, struct region *r, size_t first,
                                                 size_t count, size_t bytes) {
     struct huge_pages_found found = {.worth_asking = false};
+    uint32_t behind = ~slabs_in_last(bytes);
     size_t dirty = 0;
     size_t clean = 0; /* bytes in a row, up to this superslab's end */
-    head->tail_dirty = (r->states[first + count - 1].dirty & ~slabs_in_last(bytes)) != 0;
     for (size_t i = 0; i < count; i++) {
         size_t s = first + i;
-        unsigned here = bit_count(r->states[s].dirty);
+        uint32_t others = i + 1 == count ? behind : 0;
+        unsigned here = bit_count(r->states[s].dirty & ~others);
         dirty += here;
         bool sparse = here <= SPARSE_SLABS && i < 64;
         clean = here == 0 ? clean + SUPERSLAB_BYTES : 0;
@@ -216,11 +217,14 @@ static struct huge_pages_found claim_superslabs(struct slab *head, struct region
         found.sparse |= (uint64_t)(sparse && here > 0) << i % 64;
         found.worth_asking = found.worth_asking || ((sparse || here == 0) && i < bytes >> SUPERSLAB_SHIFT);
         dense_note_ahead(&r->states[s], 0);
-        r->states[s] = (struct superslab){.noted = r->states[s].noted};
+        r->states[s] = (struct superslab){
+            .behind = others, .dirty = r->states[s].dirty & others, .noted = r->states[s].noted};
         region_note(r, s);
     }
+    head->tail_dirty = false;
+    head->tail_known = r->states[first + count - 1].dirty != 0;
     arena.superslabs_opened += count;
-    arena_note_taken(dirty, count * SLABS_PER_SUPERSLAB - dirty, GRACE_FOR_EACH);
+    arena_note_taken(dirty, count * SLABS_PER_SUPERSLAB - bit_count(behind) - dirty, GRACE_FOR_EACH);
     return found;
 }
 
@@ -279,7 +283,8 @@ static bool shall_look(uint32_t clean) {
 static bool look_at_tail(struct slab *head, size_t bytes) {
     static _Atomic uint32_t clean; /* in a row. relaxed: nothing follows from it but when to look */
     uint32_t before = atomic_load_explicit(&clean, memory_order_relaxed);
-    if (head->tail_dirty || round_up(bytes, SLAB_BYTES) % SUPERSLAB_BYTES == 0 || !shall_look(before)) {
+    if (head->tail_dirty || head->tail_known || round_up(bytes, SLAB_BYTES) % SUPERSLAB_BYTES == 0 ||
+        !shall_look(before)) {
         return false;
     }
     uintptr_t tail = arena_address(head) + round_up(bytes, SLAB_BYTES);
@@ -311,12 +316,57 @@ COLD static void find_overlooked_tails(void) {
     }
 }
 
+/* What was behind a block is free. What is being purged of it will be when that is over. */
+static void free_behind(const struct slab *head, struct region *r, size_t superslab, bool resident) {
+    struct superslab *state = &r->states[superslab];
+    uint32_t behind = state->behind;
+    uint32_t there = behind & ~state->out;
+    uint32_t dirty = !resident ? 0 : head->tail_dirty ? there : state->dirty & there;
+    arena.dirty_slabs -= bit_count(state->dirty & behind);
+    arena.dirty_slabs += bit_count(dirty);
+    state->dirty = (state->dirty & ~behind) | dirty;
+    state->free |= there;
+    state->behind = 0;
+    region_note(r, superslab);
+}
+
 /* Frees the last superslabs of the run of a block of `bytes`, resident or not. */
 static void free_superslabs(const struct slab *head, struct region *r, size_t first, size_t count,
                             size_t bytes, bool resident) {
-    size_t slabs = count * SLABS_PER_SUPERSLAB;
-    size_t tail = head->tail_dirty ? 0 : SLABS_PER_SUPERSLAB - bit_count(slabs_in_last(bytes));
-    arena_free_slabs(r, first * SLABS_PER_SUPERSLAB, slabs, resident ? slabs - tail : 0);
+    size_t slabs = count * SLABS_PER_SUPERSLAB - bit_count(~slabs_in_last(bytes));
+    arena_free_slabs(r, first * SLABS_PER_SUPERSLAB, slabs, resident ? slabs : 0);
+    free_behind(head, r, first + count - 1, resident);
+}
+
+/* The last slabs of a block are behind it from now on, and as they are. */
+static void leave_behind(struct slab *head, struct region *r, size_t superslab, uint32_t slabs) {
+    struct superslab *state = &r->states[superslab];
+    state->behind |= slabs;
+    state->dirty |= slabs;
+    arena.used_slabs -= bit_count(slabs);
+    arena.dirty_slabs += bit_count(slabs);
+    head->tail_known = true;
+    region_note(r, superslab);
+}
+
+/* A block grows into slabs behind it. */
+static void take_from_behind(struct region *r, size_t superslab, uint32_t slabs) {
+    struct superslab *state = &r->states[superslab];
+    unsigned dirty = bit_count(state->dirty & slabs);
+    state->behind &= ~slabs;
+    state->dirty &= ~slabs;
+    arena_note_taken(dirty, bit_count(slabs) - dirty, GRACE_FOR_EACH);
+    region_note(r, superslab);
+}
+
+/* A block's pages are about to be moved, what is behind it with them: it must not be purged meanwhile. */
+static void hide_behind(struct slab *head, struct region *r, size_t superslab) {
+    struct superslab *state = &r->states[superslab];
+    uint32_t dirty = state->dirty & state->behind;
+    head->tail_dirty = head->tail_dirty || dirty != 0;
+    state->dirty &= ~dirty;
+    arena.dirty_slabs -= bit_count(dirty);
+    region_note(r, superslab);
 }
 
 void arena_give_huge(struct slab *head, bool resident) {
@@ -360,12 +410,17 @@ bool arena_resize_huge(struct slab *head, size_t bytes) {
     size_t had = arena_run_slabs(head) / SLABS_PER_SUPERSLAB;
     size_t wanted = round_up(bytes, SUPERSLAB_BYTES) >> SUPERSLAB_SHIFT;
     size_t had_bytes = arena_span(head);
+    size_t last = first + had - 1;
     bool overlooked = false;
-    if (wanted < had) {
+    bool shorter = round_up(bytes, SLAB_BYTES) < round_up(had_bytes, SLAB_BYTES);
+    if (shorter) {
         overlooked = look_at_tail(head, had_bytes);
         huge_pages_shortened(head, bytes);
     }
     lock_acquire(&arena.lock);
+    if (UNLIKELY((r->states[last].out & r->states[last].behind) != 0)) {
+        arena_wait_for_purge(); /* the block may come to use it, or leave it to others */
+    }
     if (UNLIKELY(overlooked)) {
         find_overlooked_tails();
     }
@@ -373,19 +428,28 @@ bool arena_resize_huge(struct slab *head, size_t bytes) {
     for (size_t s = first + had; done && s < first + wanted; s++) {
         done = superslab_free(r, s);
     }
-    if (done && wanted > had) {
-        done = arena_commit(r, (uint32_t)(first + wanted));
-        if (done) {
-            claim_superslabs(head, r, first + had, wanted - had, bytes);
-        }
-    } else if (done && wanted < had) {
+    done = done && (wanted <= had || arena_commit(r, (uint32_t)(first + wanted)));
+    if (!done) {
+        hide_behind(head, r, last);
+    } else if (wanted > had) {
+        take_from_behind(r, last, r->states[last].behind);
+        claim_superslabs(head, r, first + had, wanted - had, bytes);
+    } else if (!shorter) {
+        take_from_behind(r, last, r->states[last].behind & slabs_in_last(bytes));
+    } else {
         if (head->huge_pages) {
-            dense_note_huge(r, first + wanted, had - wanted);
+            size_t kept = bytes >> SUPERSLAB_SHIFT;
+            dense_note_huge(r, first + kept, had - kept);
         }
-        free_superslabs(head, r, first + wanted, had - wanted, had_bytes, true);
+        uint32_t kept_slabs = slabs_in_last(bytes);
+        uint32_t had_slabs = wanted < had ? UINT32_MAX : slabs_in_last(had_bytes);
+        if (wanted < had) {
+            free_superslabs(head, r, first + wanted, had - wanted, had_bytes, true);
+            head->tail_dirty = false;
+        }
+        leave_behind(head, r, first + wanted - 1, had_slabs & ~kept_slabs);
     }
     if (done) {
-        head->tail_dirty = head->tail_dirty || bytes < had_bytes;
         arena_set_span(head, bytes);
     }
     arena_unlock_within_bound();

@@ -129,7 +129,7 @@ static void bear_out_no_more(const struct slab *head) {
 void huge_pages_shortened(struct slab *head, size_t bytes) {
     forget_next(head);
     if (head->huge_pages) {
-        ask_no_more(head, round_up(bytes, SUPERSLAB_BYTES) >> SUPERSLAB_SHIFT);
+        ask_no_more(head, bytes >> SUPERSLAB_SHIFT);
     }
     if (head->watched_start + head->watched_bytes > arena_address(head) + bytes) { /* soon another block's */
         watch_no_more(head);

@@ -91,7 +91,7 @@ static void put_back(const struct range *range, bool purged) {
             dense_note_purged(range->region, superslab);
         }
         state->out &= ~mask;
-        state->free |= mask;
+        state->free |= mask & ~state->behind;
         region_note(range->region, superslab);
         slab += here;
     }

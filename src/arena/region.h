@@ -14,11 +14,12 @@
 #include <stdatomic.h>
 
 struct superslab {
-    uint32_t free;  /* slabs that nobody uses */
-    uint32_t dirty; /* those of them that may be resident; the others read as zero */
-    uint32_t ahead; /* those of the dirty ones that are so only because of dense_fill */
-    uint32_t out;   /* out of circulation for a purge, and dirty again if it fails */
-    uint32_t noted; /* bit k: the k-th bitmap of the region names it */
+    uint32_t free;   /* slabs that nobody uses */
+    uint32_t behind; /* nor can, because a huge block ends before them */
+    uint32_t dirty;  /* those of both that may be resident; the others read as zero */
+    uint32_t ahead;  /* those of the dirty ones that are so only because of dense_fill */
+    uint32_t out;    /* out of circulation for a purge, and dirty again if it fails */
+    uint32_t noted;  /* bit k: the k-th bitmap of the region names it */
 };
 
 /* The longest stretch of a run that reads as zero, because nothing of it is resident; in bytes from the run's

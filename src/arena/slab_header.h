@@ -49,6 +49,7 @@ struct slab {
     _Atomic uint16_t full_words; /* words in which every block is free; exact while parked */
     bool moved : 1;              /* a huge run whose pages came by os_move_pages */
     bool tail_dirty : 1;         /* what of a large or huge run is behind its block may be resident */
+    bool tail_known : 1;         /* some of it may: the arena knows which */
     /* Of a large or huge block; see huge_pages.h */
     bool huge_pages : 1;      /* asks the kernel for huge pages */
     bool ahead : 1;           /* got pages before it was written to */

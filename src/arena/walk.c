@@ -18,13 +18,14 @@ static size_t committed_slabs(const struct region *r) {
     return (size_t)r->committed * SLABS_PER_SUPERSLAB;
 }
 
-/* Free slabs in a row, alike, within one superslab. */
+/* Free slabs, or those behind a huge block, in a row, alike, within one superslab. */
 static struct piece free_piece(const struct region *r, size_t slab) {
     const struct superslab *state = &r->states[slab / SLABS_PER_SUPERSLAB];
     unsigned first = (unsigned)(slab % SLABS_PER_SUPERSLAB);
+    uint32_t unused = state->free | state->behind;
     bool dirty = (state->dirty >> first & 1) != 0;
     /* Ones where the row ends; the bit above all of them stands for the end of the superslab. */
-    uint64_t ends = ~(uint64_t)(dirty ? state->free & state->dirty : state->free & ~state->dirty);
+    uint64_t ends = ~(uint64_t)(dirty ? unused & state->dirty : unused & ~state->dirty);
     size_t slabs = bit_lowest(ends >> first);
     return (struct piece){.region = r,
                           .head = region_slab(r, slab),
@@ -61,7 +62,8 @@ static struct piece used_piece(const struct region *r, size_t slab) {
      * there is of another time, and must not lead beyond what can be. */
     bool huge = piece.kind == PIECE_LARGE && arena_run_is_huge(head);
     size_t room = huge ? committed_slabs(r) - slab : SLABS_PER_SUPERSLAB - slab % SLABS_PER_SUPERSLAB;
-    piece.slabs = min_size(max_size(arena_run_slabs(head), 1), room);
+    size_t slabs = huge ? round_up(arena_span(head), SLAB_BYTES) >> SLAB_SHIFT : head->run_slabs;
+    piece.slabs = min_size(max_size(slabs, 1), room);
     return piece;
 }
 
@@ -79,8 +81,9 @@ static size_t visit_slabs(const struct region *r, size_t from, size_t end,
         slab = r->first_free_slab;
     }
     while (slab < end) {
-        bool free = (r->states[slab / SLABS_PER_SUPERSLAB].free >> slab % SLABS_PER_SUPERSLAB & 1) != 0;
-        struct piece piece = free ? free_piece(r, slab) : used_piece(r, slab);
+        const struct superslab *state = &r->states[slab / SLABS_PER_SUPERSLAB];
+        bool unused = ((state->free | state->behind) >> slab % SLABS_PER_SUPERSLAB & 1) != 0;
+        struct piece piece = unused ? free_piece(r, slab) : used_piece(r, slab);
         visitor->visit(&piece, visitor->context);
         slab += piece.slabs;
     }

@@ -9,6 +9,9 @@
 
 #include <string.h>
 
+/* One that has become smaller than that keeps more of its superslab from others than it uses. */
+#define HUGE_LEAST_BYTES (LARGE_MAX_BYTES / 2)
+
 /* A huge block that cannot grow where it stands: its pages move to a larger run. */
 static void *move_huge(struct heap *heap, struct slab *slab, void *p, size_t span) {
     struct zeros zeros;
@@ -80,7 +83,7 @@ static void *resize(struct heap *heap, void *p, size_t size) {
         }
         return done ? p : NULL;
     }
-    if (span <= LARGE_MAX_BYTES) {
+    if (span <= HUGE_LEAST_BYTES) {
         return NULL; /* a block of the large lane again */
     }
     if (arena_resize_huge(slab, span)) {

@@ -1,7 +1,9 @@
-// Behind a large block its last slab serves nobody else: what of that is resident is bounded.
+// Behind a large block its last slab serves nobody else, and behind a huge one its last superslab: what of that
+// is resident is bounded.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <string>
@@ -20,6 +22,7 @@ using hakmem_test::kMiB;
 using hakmem_test::PointerArray;
 using hakmem_test::Random;
 using hakmem_test::ResidentMeter;
+using hakmem_test::scaled;
 
 class Tails : public testing::TestWithParam<std::size_t> {};
 
@@ -51,7 +54,7 @@ class Churn {
     }
     ~Churn() {
         for (std::size_t i = 0; i < blocks_.size(); i++) {
-            check(i);
+            check(i, sizes_[i]);
             hak_free(blocks_[i]);
         }
     }
@@ -62,9 +65,10 @@ class Churn {
         for (std::size_t n = 0; n < times; n++) {
             const std::size_t i = random_.below(blocks_.size());
             const std::size_t size = least_ + random_.below(most_ - least_ + 1);
-            check(i);
+            check(i, sizes_[i]);
             if (resizes && random_.below(2) == 0) {
                 blocks_[i] = hak_realloc(blocks_[i], size);
+                check(i, std::min(size, sizes_[i]));
             } else {
                 hak_free(blocks_[i]);
                 blocks_[i] = hak_malloc(size);
@@ -85,14 +89,14 @@ class Churn {
         return static_cast<unsigned char>(i % 255 + 1);
     }
 
-    void check(std::size_t i) {
+    // Its first `size` bytes.
+    void check(std::size_t i, std::size_t size) {
         const auto *bytes = static_cast<unsigned char *>(blocks_[i]);
-        for (std::size_t at = 0; at < sizes_[i]; at += 1021) {
+        for (std::size_t at = 0; at < size; at += 1021) {
             ASSERT_EQ(bytes[at], mark(i)) << "block " << i << " of " << sizes_[i] << " bytes at " << at;
         }
-        if (sizes_[i] > 0) {
-            ASSERT_EQ(bytes[sizes_[i] - 1], mark(i))
-                << "end of block " << i << " of " << sizes_[i] << " bytes";
+        if (size > 0) {
+            ASSERT_EQ(bytes[size - 1], mark(i)) << "block " << i << " of " << sizes_[i] << " bytes at its end";
         }
     }
 
@@ -143,6 +147,93 @@ TEST(Tails, WhatABlockGrowsIntoCanBeUsed) {
         hak_free(zero);
         hak_free(block);
     }
+}
+
+void fill(void *block, std::size_t size) {
+    ASSERT_NE(block, nullptr);
+    std::memset(block, 1, size);
+}
+
+void free_and_collect(PointerArray &blocks) {
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+    hak_collect();
+}
+
+class ShortenedTails : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(ShortenedTails, OfHugeBlocksAreBounded) {
+    constexpr std::size_t kLong = 4'000'000;
+    const ResidentMeter meter;
+    PointerArray blocks(60);
+    for (void *&block : blocks) {
+        block = hak_malloc(kLong);
+        fill(block, kLong);
+    }
+    for (void *&block : blocks) {
+        block = hak_realloc(block, GetParam());
+    }
+    const std::size_t live = blocks.size() * GetParam();
+    meter.expect_growth_within(live + live / 4 + 4 * kMiB, "by blocks that were shortened");
+    free_and_collect(blocks);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, ShortenedTails, testing::Values(1'200'000, 2'200'000),
+                         testing::PrintToStringParamName());
+
+// There is always memory of longer blocks, free and resident, for the next ones to lie in.
+TEST(Tails, OfHugeBlocksWhereLongerOnesWereAreBounded) {
+    constexpr std::size_t kLong = 4'000'000;
+    constexpr std::size_t kShort = 2'200'000;
+    constexpr std::size_t kBeside = 200 * kMiB;
+    ASSERT_EQ(hak_option_set("retain_grace", "0"), 0); // or such a program would be taken for one that breathes
+    const ResidentMeter meter;
+    PointerArray beside(kBeside / kMiB), blocks(80);
+    for (void *&block : beside) {
+        block = hak_malloc(kMiB);
+        fill(block, kMiB);
+    }
+    for (std::size_t i = 0; i < blocks.size(); i += 5) {
+        PointerArray longer(5);
+        for (void *&block : longer) {
+            block = hak_malloc(kLong);
+            fill(block, kLong);
+        }
+        for (void *block : longer) {
+            hak_free(block);
+        }
+        for (std::size_t k = i; k < i + 5; k++) {
+            blocks[k] = hak_malloc(kShort);
+            fill(blocks[k], kShort);
+        }
+    }
+    const std::size_t live = kBeside + blocks.size() * kShort;
+    meter.expect_growth_within(live + live / 6, "by blocks where longer ones were");
+    ASSERT_EQ(hak_option_set("retain_grace", "128M"), 0);
+    free_and_collect(beside);
+    free_and_collect(blocks);
+}
+
+TEST(Tails, OfHugeBlocksAreGivenBackWhileTheseGrowAndShrink) {
+    std::atomic<bool> done{false};
+    std::thread collector([&done] {
+        while (!done.load()) {
+            hak_collect();
+        }
+    });
+    std::vector<std::thread> threads;
+    for (std::uint64_t seed = 1; seed <= 2; seed++) {
+        threads.emplace_back([seed] {
+            Churn churn(6, 1'100'000, 7'000'000, seed);
+            churn.run(scaled(300), true);
+        });
+    }
+    for (std::thread &thread : threads) {
+        thread.join();
+    }
+    done = true;
+    collector.join();
 }
 
 } // namespace
