@@ -19,6 +19,9 @@ struct arena arena;
  * it has done so several times over (libc keeps up to 64 MiB then). */
 #define BREATH_SLABS ((size_t)128)
 #define BREATH_MOST_SLABS ((size_t)512)
+/* What is breathed does not lie where all of it fits again, nor can what is behind huge blocks: this part of what
+ * was in use at most is added to that. */
+#define SCATTERED_PART 3
 /* Stocks and what is dirty may be more than what is dirty alone by this part. */
 #define STOCKS_PART 8
 /* In what order blocks are freed decides where stocks hand them out: more of them than caches hold would slow
@@ -234,7 +237,8 @@ static size_t most_grace_without_thread(void) {
     size_t used = held(arena.used_slabs);
     size_t most = max_size(arena.used_most, arena.used_most_before);
     size_t for_these = min_size(fallen_grace(used, most), used);
-    size_t breath = min_size(arena.used_most - min_size(arena.used_slabs, arena.used_most),
+    size_t all = arena.used_most + arena.used_most / SCATTERED_PART;
+    size_t breath = min_size(all - min_size(arena.used_slabs, all),
                              retention_breath(&arena.retention, BREATH_MOST_SLABS));
     return max_size(for_these, max_size(min_size(arena.used_most, BREATH_SLABS), breath));
 }

@@ -12,10 +12,10 @@
 #define PURGED_LEAST 8
 
 /* See retention_breath: so many times over, and what is forgotten of it with each period. */
-#define TIMES_IN_VAIN 4
+#define TIMES_IN_VAIN 2
 #define FORGOTTEN_PART 8
-/* What is more could not be forgotten soon: 128 MiB. */
-#define VAIN_MOST_SLABS ((size_t)2048)
+/* What is more could not be forgotten soon: 64 MiB. */
+#define VAIN_MOST_SLABS ((size_t)1024)
 
 size_t retention_share(size_t used, bool scarce) {
     size_t least = option_number(OPTION_RETAIN_MIN) >> SLAB_SHIFT;

@@ -235,8 +235,8 @@ TEST_F(Retention, BreathIsWhatWasTakenAgainSeveralTimesOver) {
     retention r{};
     EXPECT_EQ(retention_breath(&r, kMostBreath), 0u);
     breathe(r, 400, 1);
-    EXPECT_EQ(retention_breath(&r, kMostBreath), 100u);
-    breathe(r, 400, 3);
+    EXPECT_EQ(retention_breath(&r, kMostBreath), 200u);
+    breathe(r, 400, 1);
     EXPECT_EQ(retention_breath(&r, kMostBreath), 400u);
     breathe(r, 400, 100);
     EXPECT_EQ(retention_breath(&r, kMostBreath), kMostBreath);
