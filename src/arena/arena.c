@@ -237,10 +237,10 @@ static size_t most_grace_without_thread(void) {
     size_t used = held(arena.used_slabs);
     size_t most = max_size(arena.used_most, arena.used_most_before);
     size_t for_these = min_size(fallen_grace(used, most), used);
+    size_t least = max_size(for_these, min_size(arena.used_most, BREATH_SLABS));
     size_t all = arena.used_most + arena.used_most / SCATTERED_PART;
-    size_t breath = min_size(all - min_size(arena.used_slabs, all),
-                             retention_breath(&arena.retention, BREATH_MOST_SLABS));
-    return max_size(for_these, max_size(min_size(arena.used_most, BREATH_SLABS), breath));
+    size_t breath = min_size(least + retention_breath(&arena.retention), BREATH_MOST_SLABS);
+    return max_size(least, min_size(all - min_size(arena.used_slabs, all), breath));
 }
 
 size_t arena_bound_without_thread(void) {

@@ -54,8 +54,8 @@ void retention_note_taken_clean(struct retention *r, size_t slabs, unsigned grac
     r->grace = min_size(r->grace + grace_for_each * mistaken, most_grace());
 }
 
-size_t retention_breath(const struct retention *r, size_t most) {
-    return min_size(r->vain / TIMES_IN_VAIN, most);
+size_t retention_breath(const struct retention *r) {
+    return r->vain / TIMES_IN_VAIN;
 }
 
 void retention_forget_breath(struct retention *r) {

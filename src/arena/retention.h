@@ -37,8 +37,8 @@ void retention_note_purged(struct retention *retention, size_t slabs, bool breat
 #define GRACE_FOR_EACH_OF_MANY 4
 /* Slabs that are not resident were taken into use: where some were purged just before, that was a mistake. */
 void retention_note_taken_clean(struct retention *retention, size_t slabs, unsigned grace_for_each);
-/* What the program has shown several times over that it takes again, up to `most`. */
-size_t retention_breath(const struct retention *retention, size_t most);
+/* What the program has shown more than once that it takes again, beyond what it was allowed. */
+size_t retention_breath(const struct retention *retention);
 void retention_forget_breath(struct retention *retention);
 /* A period has gone by in which `idle` dirty slabs were not needed. */
 void retention_tick(struct retention *retention, size_t idle);

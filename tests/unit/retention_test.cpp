@@ -221,6 +221,7 @@ TEST_F(Retention, NearALimitMuchLessMayStayAndNoGrace) {
     }
 }
 
+// More is not counted, or it could not be forgotten soon.
 constexpr std::size_t kMostBreath = 512;
 
 // What was purged of a program with nothing else in use, and taken again.
@@ -233,13 +234,13 @@ void breathe(retention &r, std::size_t slabs, int times) {
 
 TEST_F(Retention, BreathIsWhatWasTakenAgainSeveralTimesOver) {
     retention r{};
-    EXPECT_EQ(retention_breath(&r, kMostBreath), 0u);
+    EXPECT_EQ(retention_breath(&r), 0u);
     breathe(r, 400, 1);
-    EXPECT_EQ(retention_breath(&r, kMostBreath), 200u);
+    EXPECT_EQ(retention_breath(&r), 200u);
     breathe(r, 400, 1);
-    EXPECT_EQ(retention_breath(&r, kMostBreath), 400u);
+    EXPECT_EQ(retention_breath(&r), 400u);
     breathe(r, 400, 100);
-    EXPECT_EQ(retention_breath(&r, kMostBreath), kMostBreath);
+    EXPECT_EQ(retention_breath(&r), kMostBreath);
 }
 
 TEST_F(Retention, BreathIsNotWhatIsSeldomTakenAgainNorWhatOthersWereInUseBeside) {
@@ -251,19 +252,19 @@ TEST_F(Retention, BreathIsNotWhatIsSeldomTakenAgainNorWhatOthersWereInUseBeside)
         retention_note_purged(&r, 400, false);
         retention_note_taken_clean(&r, 400, kGraceForEach);
     }
-    EXPECT_EQ(retention_breath(&r, kMostBreath), 0u);
+    EXPECT_EQ(retention_breath(&r), 0u);
 }
 
 TEST_F(Retention, BreathThatIsNeededNoMoreIsForgotten) {
     retention r{};
     breathe(r, 512, 4);
     retention_tick(&r, 512);
-    EXPECT_EQ(retention_breath(&r, kMostBreath), 0u) << "it lay idle";
+    EXPECT_EQ(retention_breath(&r), 0u) << "it lay idle";
     breathe(r, 512, 4);
     for (int period = 0; period < 12; period++) {
         retention_tick(&r, 0);
     }
-    EXPECT_LE(retention_breath(&r, kMostBreath), kMostBreath / 4) << "nothing was missed of late";
+    EXPECT_LE(retention_breath(&r), kMostBreath / 4) << "nothing was missed of late";
 }
 
 TEST_F(Retention, AnyHistoryGivesTheGraceOfTheModel) {
