@@ -19,8 +19,8 @@ struct arena arena;
  * it has done so several times over (libc keeps up to 64 MiB then). */
 #define BREATH_SLABS ((size_t)128)
 #define BREATH_MOST_SLABS ((size_t)512)
-/* What is breathed does not lie where all of it fits again, nor can what is behind huge blocks: this part of what
- * was in use at most is added to that. */
+/* What is breathed does not lie where all of it fits again, nor can what is behind huge blocks: this part of
+ * what was in use at most is added to that. */
 #define SCATTERED_PART 3
 /* Stocks and what is dirty may be more than what is dirty alone by this part. */
 #define STOCKS_PART 8
@@ -315,8 +315,10 @@ void arena_unlock_within_bound(void) {
     size_t bound = is_within_any_bound() ? arena.dirty_slabs : arena_bound();
     if (UNLIKELY(arena.dirty_slabs > bound) && arena.dirty_slabs > bound + arena_refused_slabs()) {
         bool of_breath = !decay_is_on() && arena.retention.grace > most_grace_without_thread();
-        size_t purged = arena_purge_keeping_huge_pages(retention_purge_target(bound));
-        retention_note_purged(&arena.retention, purged, of_breath);
+        size_t behind;
+        size_t purged = arena_purge_keeping_huge_pages(retention_purge_target(bound), &behind);
+        retention_note_purged(&arena.retention, purged - behind, of_breath);
+        retention_note_behind_purged(&arena.retention, behind, of_breath);
     }
     arena_note_size();
     enum decay_work work = decay_due();

@@ -1,4 +1,5 @@
 #include "arena/arena.h"
+#include "arena/behind.h"
 #include "arena/dense.h"
 #include "arena/huge_pages.h"
 #include "arena/internal.h"
@@ -217,8 +218,8 @@ static struct huge_pages_found claim_superslabs(struct slab *head, struct region
         found.sparse |= (uint64_t)(sparse && here > 0) << i % 64;
         found.worth_asking = found.worth_asking || ((sparse || here == 0) && i < bytes >> SUPERSLAB_SHIFT);
         dense_note_ahead(&r->states[s], 0);
-        r->states[s] = (struct superslab){
-            .behind = others, .dirty = r->states[s].dirty & others, .noted = r->states[s].noted};
+        r->states[s] = (struct superslab){.dirty = r->states[s].dirty, .noted = r->states[s].noted};
+        behind_keep(&r->states[s], others);
         region_note(r, s);
     }
     head->tail_dirty = false;
@@ -316,57 +317,12 @@ COLD static void find_overlooked_tails(void) {
     }
 }
 
-/* What was behind a block is free. What is being purged of it will be when that is over. */
-static void free_behind(const struct slab *head, struct region *r, size_t superslab, bool resident) {
-    struct superslab *state = &r->states[superslab];
-    uint32_t behind = state->behind;
-    uint32_t there = behind & ~state->out;
-    uint32_t dirty = !resident ? 0 : head->tail_dirty ? there : state->dirty & there;
-    arena.dirty_slabs -= bit_count(state->dirty & behind);
-    arena.dirty_slabs += bit_count(dirty);
-    state->dirty = (state->dirty & ~behind) | dirty;
-    state->free |= there;
-    state->behind = 0;
-    region_note(r, superslab);
-}
-
 /* Frees the last superslabs of the run of a block of `bytes`, resident or not. */
 static void free_superslabs(const struct slab *head, struct region *r, size_t first, size_t count,
                             size_t bytes, bool resident) {
     size_t slabs = count * SLABS_PER_SUPERSLAB - bit_count(~slabs_in_last(bytes));
     arena_free_slabs(r, first * SLABS_PER_SUPERSLAB, slabs, resident ? slabs : 0);
-    free_behind(head, r, first + count - 1, resident);
-}
-
-/* The last slabs of a block are behind it from now on, and as they are. */
-static void leave_behind(struct slab *head, struct region *r, size_t superslab, uint32_t slabs) {
-    struct superslab *state = &r->states[superslab];
-    state->behind |= slabs;
-    state->dirty |= slabs;
-    arena.used_slabs -= bit_count(slabs);
-    arena.dirty_slabs += bit_count(slabs);
-    head->tail_known = true;
-    region_note(r, superslab);
-}
-
-/* A block grows into slabs behind it. */
-static void take_from_behind(struct region *r, size_t superslab, uint32_t slabs) {
-    struct superslab *state = &r->states[superslab];
-    unsigned dirty = bit_count(state->dirty & slabs);
-    state->behind &= ~slabs;
-    state->dirty &= ~slabs;
-    arena_note_taken(dirty, bit_count(slabs) - dirty, GRACE_FOR_EACH);
-    region_note(r, superslab);
-}
-
-/* A block's pages are about to be moved, what is behind it with them: it must not be purged meanwhile. */
-static void hide_behind(struct slab *head, struct region *r, size_t superslab) {
-    struct superslab *state = &r->states[superslab];
-    uint32_t dirty = state->dirty & state->behind;
-    head->tail_dirty = head->tail_dirty || dirty != 0;
-    state->dirty &= ~dirty;
-    arena.dirty_slabs -= bit_count(dirty);
-    region_note(r, superslab);
+    behind_free(r, first + count - 1, resident, head->tail_dirty);
 }
 
 void arena_give_huge(struct slab *head, bool resident) {
@@ -380,6 +336,7 @@ void arena_give_huge(struct slab *head, bool resident) {
     /* Where pages were moved from or to, the kernel keeps areas apart that belong together, and what the
      * program may have done to its pages stays with them. */
     if (head->moved || !resident) {
+        behind_hide(head); /* what is lost must not be purged */
         void *start = (void *)region_superslab_address(r, first);
         if (os_renew(start, superslabs << SUPERSLAB_SHIFT)) {
             os_ask_for_huge_pages(start, superslabs << SUPERSLAB_SHIFT, false);
@@ -390,6 +347,9 @@ void arena_give_huge(struct slab *head, bool resident) {
         }
     }
     lock_acquire(&arena.lock);
+    if (UNLIKELY(r->only_huge)) { /* or it would not end with its block */
+        behind_wait(&r->states[first + superslabs - 1], UINT32_MAX);
+    }
     atomic_store_explicit(&head->state, SLAB_FREE, memory_order_relaxed); /* as in arena_take */
     if (huge_pages && resident) {
         dense_note_huge(r, first, superslabs);
@@ -417,11 +377,12 @@ bool arena_resize_huge(struct slab *head, size_t bytes) {
         overlooked = look_at_tail(head, had_bytes);
         huge_pages_shortened(head, bytes);
     }
+    uint32_t slabs = slabs_in_last(bytes);
+    uint32_t had_slabs = wanted == had ? slabs_in_last(had_bytes) : UINT32_MAX;
     lock_acquire(&arena.lock);
-    if (UNLIKELY((r->states[last].out & r->states[last].behind) != 0)) {
-        arena_wait_for_purge(); /* the block may come to use it, or leave it to others */
-    }
-    if (UNLIKELY(overlooked)) {
+    if (!shorter) {
+        behind_wait(&r->states[last], wanted > had ? UINT32_MAX : slabs);
+    } else if (UNLIKELY(overlooked)) {
         find_overlooked_tails();
     }
     bool done = first + wanted <= r->superslabs;
@@ -429,25 +390,21 @@ bool arena_resize_huge(struct slab *head, size_t bytes) {
         done = superslab_free(r, s);
     }
     done = done && (wanted <= had || arena_commit(r, (uint32_t)(first + wanted)));
-    if (!done) {
-        hide_behind(head, r, last);
-    } else if (wanted > had) {
-        take_from_behind(r, last, r->states[last].behind);
-        claim_superslabs(head, r, first + had, wanted - had, bytes);
-    } else if (!shorter) {
-        take_from_behind(r, last, r->states[last].behind & slabs_in_last(bytes));
-    } else {
+    if (done && shorter) {
         if (head->huge_pages) {
-            size_t kept = bytes >> SUPERSLAB_SHIFT;
-            dense_note_huge(r, first + kept, had - kept);
+            dense_note_huge(r, first + (bytes >> SUPERSLAB_SHIFT), had - (bytes >> SUPERSLAB_SHIFT));
         }
-        uint32_t kept_slabs = slabs_in_last(bytes);
-        uint32_t had_slabs = wanted < had ? UINT32_MAX : slabs_in_last(had_bytes);
         if (wanted < had) {
             free_superslabs(head, r, first + wanted, had - wanted, had_bytes, true);
             head->tail_dirty = false;
         }
-        leave_behind(head, r, first + wanted - 1, had_slabs & ~kept_slabs);
+        behind_leave(r, first + wanted - 1, had_slabs & ~slabs);
+        head->tail_known = true;
+    } else if (done) {
+        behind_take(r, last, r->states[last].behind & (wanted > had ? UINT32_MAX : slabs));
+        if (wanted > had) {
+            claim_superslabs(head, r, first + had, wanted - had, bytes);
+        }
     }
     if (done) {
         arena_set_span(head, bytes);

@@ -1,6 +1,7 @@
 #include "arena/huge_pages.h"
 
 #include "arena/arena.h"
+#include "arena/behind.h"
 #include "arena/internal.h"
 #include "arena/testimony.h"
 #include "options/options.h"
@@ -84,7 +85,10 @@ static void get_ahead(struct slab *head, size_t bytes, uint64_t sparse) {
     size_t whole = huge_end(head, bytes);
     ask(head, 0, whole >> SUPERSLAB_SHIFT);
     if (head->huge_pages) {
-        head->tail_dirty = head->tail_dirty || whole > bytes;
+        if (whole > bytes) {
+            behind_hide(head);
+            head->tail_dirty = true;
+        }
         purge_sparse(head, sparse, whole >> SUPERSLAB_SHIFT);
     }
     if (whole < bytes) {
@@ -126,15 +130,28 @@ static void bear_out_no_more(const struct slab *head) {
     }
 }
 
+/* Less is left of what tells of a block. */
+static void watch_less(struct slab *head, size_t bytes) {
+    size_t begin = head->watched_start - arena_address(head);
+    if (begin + head->watched_bytes > bytes) {
+        watch_no_more(head); /* the rest is soon another block's */
+        if (arena_run_is_huge(head) && begin < bytes) {
+            watch(head, bytes, (struct zeros){begin, bytes});
+        }
+    }
+}
+
 void huge_pages_shortened(struct slab *head, size_t bytes) {
     forget_next(head);
     if (head->huge_pages) {
         ask_no_more(head, bytes >> SUPERSLAB_SHIFT);
     }
-    if (head->watched_start + head->watched_bytes > arena_address(head) + bytes) { /* soon another block's */
-        watch_no_more(head);
+    if (head->watched) {
+        watch_less(head, bytes);
     }
-    bear_out_no_more(head);
+    if (round_up(bytes, SUPERSLAB_BYTES) < arena_run_slabs(head) << SLAB_SHIFT) {
+        bear_out_no_more(head);
+    }
 }
 
 void huge_pages_given(struct slab *head, bool resident) {
@@ -175,6 +192,7 @@ void huge_pages_grown(struct slab *head, size_t had, size_t bytes) {
         testimony_is_filled(arena_address(head), had, head->ahead)) {
         ask(head, first, end);
         if (by_steps && head->huge_pages && whole > bytes) {
+            behind_hide(head);
             head->tail_dirty = head->next_ahead = true;
             atomic_fetch_add_explicit(&next_ahead, 1, memory_order_relaxed);
         }

@@ -35,6 +35,7 @@ struct arena {
     size_t used_unrelieved;    /* and since decay.c's last relief was done */
     size_t dirty_slabs;        /* free and perhaps resident */
     size_t ahead_slabs;        /* those of them that are so only because of dense_fill */
+    size_t behind_slabs;       /* and those that nobody can have: behind.h */
     size_t filling_slabs;      /* that will be dirty when the fills under way are over */
     size_t dirty_low;          /* the fewest since the last decay_tick */
     size_t refused_slabs;      /* dirty ones that the OS would not take back, while this holds */
@@ -91,8 +92,9 @@ void arena_forget_refused(void);
 /* Purges down to `target` dirty slabs beside those, highest addresses first, letting go of the lock for the
  * system calls. Returns the slabs purged; goes on below what the OS refuses, but not for ever. */
 size_t arena_purge_to(size_t target);
-/* The same, but parts of huge pages last: to split one takes as long as to clear it. */
-size_t arena_purge_keeping_huge_pages(size_t target);
+/* The same, but parts of huge pages last: to split one takes as long as to clear it. `behind` is how many of
+ * them are behind huge blocks. */
+size_t arena_purge_keeping_huge_pages(size_t target, size_t *behind);
 
 /* Marks slabs free, and the first `resident` of them dirty. */
 void arena_free_slabs(struct region *region, size_t first_slab, size_t slabs, size_t resident);

@@ -50,6 +50,7 @@ static bool collect_run(struct region *r, size_t superslab, unsigned first, unsi
     }
     uint32_t mask = bits32_below(last - first + 1) << first;
     arena.dirty_slabs -= bit_count(state->dirty & mask);
+    arena.behind_slabs -= bit_count(state->dirty & state->behind & mask);
     dense_note_ahead(state, state->ahead & ~mask);
     state->out |= state->dirty & mask;
     state->dirty &= ~mask;
@@ -75,7 +76,9 @@ static bool collect(struct region *r, size_t superslab, struct range *batch, siz
     return true;
 }
 
-static void put_back(const struct range *range, bool purged) {
+/* Gives how many of those purged are behind huge blocks. */
+static size_t put_back(const struct range *range, bool purged) {
+    size_t behind = 0;
     size_t slab = range->first_slab;
     size_t end = slab + range->slabs;
     while (slab < end) {
@@ -87,14 +90,17 @@ static void put_back(const struct range *range, bool purged) {
         if (!purged) {
             state->dirty |= state->out & mask;
             arena.dirty_slabs += bit_count(state->out & mask);
+            arena.behind_slabs += bit_count(state->out & state->behind & mask);
         } else if (here == SLABS_PER_SUPERSLAB) {
             dense_note_purged(range->region, superslab);
         }
+        behind += purged ? bit_count(state->behind & mask) : 0;
         state->out &= ~mask;
         state->free |= mask & ~state->behind;
         region_note(range->region, superslab);
         slab += here;
     }
+    return behind;
 }
 
 static void put_bitmaps_back(const struct range *range) {
@@ -152,10 +158,13 @@ struct progress {
     size_t refused;   /* slabs */
     unsigned in_vain; /* ranges refused since the last one that was taken */
     size_t purged;    /* slabs */
+    size_t behind;    /* those of them that are behind huge blocks */
 };
 
-/* From the highest address down, until no more than `target` stays. False if the batch is full. */
-static bool gather(size_t target, const struct progress *from, struct range *batch, size_t *count) {
+/* From the highest address down, until no more than `target` stays; `behind` leaves all that is free. False
+ * if the batch is full. */
+static bool gather(size_t target, const struct progress *from, bool behind, struct range *batch,
+                   size_t *count) {
     for (struct region *r = from->region != NULL ? from->region : arena.newest; r != NULL; r = r->previous) {
         size_t end = r == from->region ? from->end : r->committed;
         for (size_t w = (end + 63) / 64; w-- > 0;) {
@@ -168,7 +177,8 @@ static bool gather(size_t target, const struct progress *from, struct range *bat
                 if (arena.dirty_slabs <= target) {
                     return true;
                 }
-                if (((r->huge[w] & bit) == 0 || bit_count(r->states[superslab].dirty) >= from->least) &&
+                if ((!behind || r->states[superslab].behind != 0) &&
+                    ((r->huge[w] & bit) == 0 || bit_count(r->states[superslab].dirty) >= from->least) &&
                     !collect(r, superslab, batch, count)) {
                     return false;
                 }
@@ -178,12 +188,18 @@ static bool gather(size_t target, const struct progress *from, struct range *bat
     return true;
 }
 
-/* Parts of huge pages come last. */
+/* What nobody else can have comes first, and parts of huge pages last. */
 static size_t gather_in_turn(size_t target, struct progress *progress, struct range *batch) {
     size_t count = 0;
-    if (gather(target, progress, batch, &count) && progress->least > 0) {
+    if (arena.behind_slabs > 0 && progress->refused == 0) {
+        const struct progress all = {.least = progress->least};
+        if (!gather(target, &all, true, batch, &count)) {
+            return count;
+        }
+    }
+    if (gather(target, progress, false, batch, &count) && progress->least > 0) {
         struct progress rest = {0};
-        gather(target, &rest, batch, &count);
+        gather(target, &rest, false, batch, &count);
         progress->least = progress->region != NULL ? 0 : progress->least;
     }
     return count;
@@ -192,7 +208,7 @@ static size_t gather_in_turn(size_t target, struct progress *progress, struct ra
 static void note_done(const struct range *batch, size_t count, const bool *done, struct progress *progress) {
     size_t bitmaps = count;
     for (size_t i = 0; i < count; i++) {
-        put_back(&batch[i], done[i]);
+        progress->behind += put_back(&batch[i], done[i]);
         if (batch[i].bitmaps > 0 && !done[bitmaps++]) {
             put_bitmaps_back(&batch[i]);
         }
@@ -244,7 +260,8 @@ static bool go_on_where_left(struct progress *progress) {
     return true;
 }
 
-static size_t purge_to(size_t target, struct progress progress, unsigned in_vain_most) {
+/* `behind` may be NULL. */
+static size_t purge_to(size_t target, struct progress progress, unsigned in_vain_most, size_t *behind) {
     size_t beside = arena_refused_slabs();
     bool goes_on = go_on_where_left(&progress);
     /* Not while somebody waits for an end of all purging, which must come: fork holds every other lock. */
@@ -270,15 +287,18 @@ static size_t purge_to(size_t target, struct progress progress, unsigned in_vain
     if (beside == 0 && progress.purged > 0 && progress.refused == 0) {
         backoff_end(&arena.refused);
     }
+    if (behind != NULL) {
+        *behind = progress.behind;
+    }
     return progress.purged;
 }
 
 size_t arena_purge_to(size_t target) {
-    return purge_to(target, (struct progress){0}, RANGES_IN_VAIN);
+    return purge_to(target, (struct progress){0}, RANGES_IN_VAIN, NULL);
 }
 
-size_t arena_purge_keeping_huge_pages(size_t target) {
-    return purge_to(target, (struct progress){.least = HUGE_PAGE_WORTH_SLABS}, RANGES_IN_VAIN);
+size_t arena_purge_keeping_huge_pages(size_t target, size_t *behind) {
+    return purge_to(target, (struct progress){.least = HUGE_PAGE_WORTH_SLABS}, RANGES_IN_VAIN, behind);
 }
 
 void arena_wait_for_purge(void) {
@@ -299,7 +319,7 @@ size_t arena_purge_all(void) {
     lock_acquire(&arena.lock);
     arena_forget_refused(); /* the program has asked for it: all is tried */
     retention_forget_breath(&arena.retention);
-    size_t purged = purge_to(0, (struct progress){0}, UINT32_MAX);
+    size_t purged = purge_to(0, (struct progress){0}, UINT32_MAX, NULL);
     lock_release(&arena.lock);
     return purged << SLAB_SHIFT;
 }

@@ -54,16 +54,27 @@ void retention_note_taken_clean(struct retention *r, size_t slabs, unsigned grac
     r->grace = min_size(r->grace + grace_for_each * mistaken, most_grace());
 }
 
+COLD void retention_note_behind_purged(struct retention *r, size_t slabs, bool breath) {
+    r->behind += slabs;
+    r->breath += breath ? slabs : 0;
+}
+
+COLD void retention_note_behind_taken(struct retention *r, size_t slabs) {
+    size_t missed = min_size(slabs, r->behind);
+    r->behind -= missed;
+    r->missed += missed;
+}
+
 size_t retention_breath(const struct retention *r) {
     return r->vain / TIMES_IN_VAIN;
 }
 
-void retention_forget_breath(struct retention *r) {
+COLD void retention_forget_breath(struct retention *r) {
     r->breath = r->vain = 0;
 }
 
 void retention_tick(struct retention *r, size_t idle) {
-    r->missed = r->breath = 0;
+    r->missed = r->breath = r->behind = 0;
     r->grace -= min_size(r->grace, idle);
     r->vain -= min_size(r->vain, r->vain / FORGOTTEN_PART + TIMES_IN_VAIN * idle);
 }

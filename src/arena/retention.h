@@ -14,6 +14,7 @@
 struct retention {
     size_t grace;  /* added to the bound */
     size_t missed; /* purged since the last tick and not taken again yet */
+    size_t behind; /* the same of what nobody could take: behind.h */
     size_t breath; /* those of them for which there was grace, but no more of it allowed */
     size_t vain;   /* the same, that were taken again, but for what has lain idle since */
     bool scarce;   /* the process is near a limit of its container */
@@ -37,6 +38,9 @@ void retention_note_purged(struct retention *retention, size_t slabs, bool breat
 #define GRACE_FOR_EACH_OF_MANY 4
 /* Slabs that are not resident were taken into use: where some were purged just before, that was a mistake. */
 void retention_note_taken_clean(struct retention *retention, size_t slabs, unsigned grace_for_each);
+/* The same of what only one block can take, or who comes after it: it is missed once one of them can. */
+void retention_note_behind_purged(struct retention *retention, size_t slabs, bool breath);
+void retention_note_behind_taken(struct retention *retention, size_t slabs);
 /* What the program has shown more than once that it takes again, beyond what it was allowed. */
 size_t retention_breath(const struct retention *retention);
 void retention_forget_breath(struct retention *retention);

@@ -1,4 +1,5 @@
 #include "arena/arena.h"
+#include "arena/behind.h"
 #include "arena/huge_pages.h"
 #include "arena/tails.h"
 #include "heap/large.h"
@@ -9,8 +10,9 @@
 
 #include <string.h>
 
-/* One that has become smaller than that keeps more of its superslab from others than it uses. */
-#define HUGE_LEAST_BYTES (LARGE_MAX_BYTES / 2)
+/* One that has become smaller than that is copied: what stays behind it serves nobody, and where a program
+ * shortens many blocks, the next ones do without the pages that a whole one leaves. */
+#define HUGE_LEAST_BYTES (LARGE_MAX_BYTES / 8 * 7)
 
 /* A huge block that cannot grow where it stands: its pages move to a larger run. */
 static void *move_huge(struct heap *heap, struct slab *slab, void *p, size_t span) {
@@ -21,6 +23,7 @@ static void *move_huge(struct heap *heap, struct slab *slab, void *p, size_t spa
     }
     uintptr_t address = arena_address(target);
     void *moved = (void *)address;
+    behind_hide(slab);
     /* The whole run and not just the span: what is left behind must read as zero throughout. */
     enum os_move move = os_move_pages(p, moved, arena_run_slabs(slab) << SLAB_SHIFT);
     if (move == OS_TARGET_LOST) {

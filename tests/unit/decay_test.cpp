@@ -315,9 +315,10 @@ TEST_P(DecayOfLane, WithoutABackgroundThreadLaterFreesGiveItBack) {
     set_option("background_thread", "2");
 }
 
-// Once it has done so for some time, nothing counts any more of what came back before it might keep enough. Then
-// time stands still.
-template <typename Breathe> void breathe_for_long(const Breathe &breathe) {
+// Once it has done so for some time, nothing counts any more of what came back before it might keep enough.
+// Then time stands still.
+template <typename Breathe>
+void breathe_for_long(const Breathe &breathe) {
     set_option("decay_ms", "20");
     for (int period = 0; period < 40; period++) {
         std::this_thread::sleep_for(milliseconds(11));

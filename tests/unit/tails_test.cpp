@@ -1,5 +1,5 @@
-// Behind a large block its last slab serves nobody else, and behind a huge one its last superslab: what of that
-// is resident is bounded.
+// Behind a large block its last slab serves nobody else, and behind a huge one its last superslab: what of
+// that is resident is bounded.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -96,7 +96,8 @@ class Churn {
             ASSERT_EQ(bytes[at], mark(i)) << "block " << i << " of " << sizes_[i] << " bytes at " << at;
         }
         if (size > 0) {
-            ASSERT_EQ(bytes[size - 1], mark(i)) << "block " << i << " of " << sizes_[i] << " bytes at its end";
+            ASSERT_EQ(bytes[size - 1], mark(i))
+                << "block " << i << " of " << sizes_[i] << " bytes at its end";
         }
     }
 
@@ -161,10 +162,16 @@ void free_and_collect(PointerArray &blocks) {
     hak_collect();
 }
 
+// Such programs would be taken for ones that breathe.
+void allow_no_grace() {
+    ASSERT_EQ(hak_option_set("retain_grace", "0"), 0);
+}
+
 class ShortenedTails : public testing::TestWithParam<std::size_t> {};
 
 TEST_P(ShortenedTails, OfHugeBlocksAreBounded) {
     constexpr std::size_t kLong = 4'000'000;
+    allow_no_grace();
     const ResidentMeter meter;
     PointerArray blocks(60);
     for (void *&block : blocks) {
@@ -179,15 +186,30 @@ TEST_P(ShortenedTails, OfHugeBlocksAreBounded) {
     free_and_collect(blocks);
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, ShortenedTails, testing::Values(1'200'000, 2'200'000),
+INSTANTIATE_TEST_SUITE_P(Sizes, ShortenedTails, testing::Values(1'200'000, 1'900'000, 2'200'000),
                          testing::PrintToStringParamName());
+
+// What tells of a block is what was not resident when it was taken, here all from its second superslab on.
+TEST(Tails, OfHugeBlocksMayLeaveLittleThatTellsOfThem) {
+    for (std::size_t left = 4 * kKiB; left < 256 * kKiB; left += 20 * kKiB) {
+        hak_collect();
+        void *before = hak_malloc(2 * kMiB);
+        fill(before, 2 * kMiB);
+        hak_free(before);
+        void *block = hak_malloc(4 * kMiB);
+        fill(block, 4 * kMiB);
+        block = hak_realloc(block, 2 * kMiB + left);
+        fill(block, 2 * kMiB + left);
+        hak_free(block);
+    }
+}
 
 // There is always memory of longer blocks, free and resident, for the next ones to lie in.
 TEST(Tails, OfHugeBlocksWhereLongerOnesWereAreBounded) {
     constexpr std::size_t kLong = 4'000'000;
     constexpr std::size_t kShort = 2'200'000;
     constexpr std::size_t kBeside = 200 * kMiB;
-    ASSERT_EQ(hak_option_set("retain_grace", "0"), 0); // or such a program would be taken for one that breathes
+    allow_no_grace();
     const ResidentMeter meter;
     PointerArray beside(kBeside / kMiB), blocks(80);
     for (void *&block : beside) {
@@ -210,8 +232,24 @@ TEST(Tails, OfHugeBlocksWhereLongerOnesWereAreBounded) {
     }
     const std::size_t live = kBeside + blocks.size() * kShort;
     meter.expect_growth_within(live + live / 6, "by blocks where longer ones were");
-    ASSERT_EQ(hak_option_set("retain_grace", "128M"), 0);
     free_and_collect(beside);
+    free_and_collect(blocks);
+}
+
+TEST(Tails, OfHugeBlocksThatCouldNotGrowAreGivenBack) {
+    constexpr std::size_t kLong = 4'000'000;
+    constexpr std::size_t kShort = 2'200'000;
+    const ResidentMeter meter;
+    PointerArray blocks(40);
+    for (void *&block : blocks) {
+        block = hak_malloc(kLong);
+        fill(block, kLong);
+        block = hak_realloc(block, kShort);
+        ASSERT_EQ(hak_realloc(block, std::size_t{1} << 47), nullptr);
+    }
+    hak_collect();
+    const std::size_t live = blocks.size() * kShort;
+    meter.expect_growth_within(live + live / 20 + kMiB, "by blocks that could not grow");
     free_and_collect(blocks);
 }
 
