@@ -81,8 +81,9 @@ static struct slab *claim(const struct place *place, unsigned slabs, bool *zero)
     }
     state->free &= ~mask;
     state->dirty &= ~mask;
-    arena_note_taken(bit_count(dirty), slabs - bit_count(dirty),
-                     arena.used_slabs < LARGE_SLABS ? GRACE_FOR_EACH : GRACE_FOR_EACH_OF_MANY);
+    arena_note_taken(bit_count(dirty), slabs - bit_count(dirty));
+    retention_note_taken(&arena.retention, &state->missed, mask,
+                         arena.used_slabs < LARGE_SLABS ? GRACE_FOR_EACH : GRACE_FOR_EACH_OF_MANY);
     *zero = dirty == 0;
     region_note(r, place->superslab);
     return region_slab(r, place->superslab * SLABS_PER_SUPERSLAB + place->first);
@@ -93,14 +94,13 @@ void arena_note_size(void) {
     atomic_store_explicit(&arena.used_seen, arena.used_slabs, memory_order_relaxed);
 }
 
-void arena_note_taken(size_t dirty, size_t clean, unsigned grace_for_each) {
+void arena_note_taken(size_t dirty, size_t clean) {
     arena.used_slabs += dirty + clean;
     arena.used_most = max_size(arena.used_most, arena.used_slabs);
     arena.used_unrelieved = max_size(arena.used_unrelieved, arena.used_slabs);
     arena.dirty_slabs -= dirty;
     arena_note_size();
     arena.dirty_low = min_size(arena.dirty_low, arena.dirty_slabs);
-    retention_note_taken_clean(&arena.retention, clean, grace_for_each);
 }
 
 /* As arena_take_huge: what does not help does not stay. */
@@ -315,10 +315,7 @@ void arena_unlock_within_bound(void) {
     size_t bound = is_within_any_bound() ? arena.dirty_slabs : arena_bound();
     if (UNLIKELY(arena.dirty_slabs > bound) && arena.dirty_slabs > bound + arena_refused_slabs()) {
         bool of_breath = !decay_is_on() && arena.retention.grace > most_grace_without_thread();
-        size_t behind;
-        size_t purged = arena_purge_keeping_huge_pages(retention_purge_target(bound), &behind);
-        retention_note_purged(&arena.retention, purged - behind, of_breath);
-        retention_note_behind_purged(&arena.retention, behind, of_breath);
+        arena_purge_over_bound(retention_purge_target(bound), of_breath);
     }
     arena_note_size();
     enum decay_work work = decay_due();

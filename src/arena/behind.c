@@ -28,12 +28,11 @@ void behind_wait(const struct superslab *state, uint32_t slabs) {
 void behind_take(struct region *r, size_t superslab, uint32_t slabs) {
     struct superslab *state = &r->states[superslab];
     unsigned dirty = bit_count(state->dirty & slabs);
-    unsigned clean = bit_count(slabs) - dirty;
     state->behind &= ~slabs;
     state->dirty &= ~slabs;
     arena.behind_slabs -= dirty;
-    retention_note_behind_taken(&arena.retention, clean);
-    arena_note_taken(dirty, clean, GRACE_FOR_EACH);
+    arena_note_taken(dirty, bit_count(slabs) - dirty);
+    retention_note_taken(&arena.retention, &state->missed, slabs, GRACE_FOR_EACH);
     region_note(r, superslab);
 }
 
@@ -46,7 +45,6 @@ void behind_free(struct region *r, size_t superslab, bool resident, bool all) {
     arena.behind_slabs -= bit_count(state->dirty & behind);
     arena.dirty_slabs -= bit_count(state->dirty & behind);
     arena.dirty_slabs += bit_count(dirty);
-    retention_note_behind_taken(&arena.retention, bit_count(behind & ~dirty));
     state->dirty = (state->dirty & ~behind) | dirty;
     state->free |= there;
     state->behind = 0;

@@ -218,14 +218,15 @@ static struct huge_pages_found claim_superslabs(struct slab *head, struct region
         found.sparse |= (uint64_t)(sparse && here > 0) << i % 64;
         found.worth_asking = found.worth_asking || ((sparse || here == 0) && i < bytes >> SUPERSLAB_SHIFT);
         dense_note_ahead(&r->states[s], 0);
-        r->states[s] = (struct superslab){.dirty = r->states[s].dirty, .noted = r->states[s].noted};
+        retention_note_taken(&arena.retention, &r->states[s].missed, ~others, GRACE_FOR_EACH);
+        r->states[s].free = 0;
         behind_keep(&r->states[s], others);
         region_note(r, s);
     }
     head->tail_dirty = false;
     head->tail_known = r->states[first + count - 1].dirty != 0;
     arena.superslabs_opened += count;
-    arena_note_taken(dirty, count * SLABS_PER_SUPERSLAB - bit_count(behind) - dirty, GRACE_FOR_EACH);
+    arena_note_taken(dirty, count * SLABS_PER_SUPERSLAB - bit_count(behind) - dirty);
     return found;
 }
 

@@ -73,7 +73,7 @@ void arena_wait_for_purge(void);
 void arena_note_size(void);
 
 /* Slabs have left the free ones, `dirty` of them perhaps resident and `clean` not. */
-void arena_note_taken(size_t dirty, size_t clean, unsigned grace_for_each);
+void arena_note_taken(size_t dirty, size_t clean);
 
 /* Free slabs that may be resident: the share of what the program holds, and the grace of what is used. */
 size_t arena_bound(void);
@@ -92,9 +92,9 @@ void arena_forget_refused(void);
 /* Purges down to `target` dirty slabs beside those, highest addresses first, letting go of the lock for the
  * system calls. Returns the slabs purged; goes on below what the OS refuses, but not for ever. */
 size_t arena_purge_to(size_t target);
-/* The same, but parts of huge pages last: to split one takes as long as to clear it. `behind` is how many of
- * them are behind huge blocks. */
-size_t arena_purge_keeping_huge_pages(size_t target, size_t *behind);
+/* The same of what is over the bound (`breath`: see retention_note_purged), but parts of huge pages last: to
+ * split one takes as long as to clear it. */
+void arena_purge_over_bound(size_t target, bool breath);
 
 /* Marks slabs free, and the first `resident` of them dirty. */
 void arena_free_slabs(struct region *region, size_t first_slab, size_t slabs, size_t resident);

@@ -15,6 +15,9 @@
 /* A huge page with so many dirty slabs is worth being split for them. */
 #define HUGE_PAGE_WORTH_SLABS 28
 
+/* Why it is: only what is over the bound is missed when it is wanted again. */
+enum reason { TOLD, OVER_BOUND, BREATH };
+
 struct range {
     struct region *region;
     size_t first_slab, slabs;
@@ -76,9 +79,7 @@ static bool collect(struct region *r, size_t superslab, struct range *batch, siz
     return true;
 }
 
-/* Gives how many of those purged are behind huge blocks. */
-static size_t put_back(const struct range *range, bool purged) {
-    size_t behind = 0;
+static void put_back(const struct range *range, bool purged, enum reason reason) {
     size_t slab = range->first_slab;
     size_t end = slab + range->slabs;
     while (slab < end) {
@@ -94,13 +95,14 @@ static size_t put_back(const struct range *range, bool purged) {
         } else if (here == SLABS_PER_SUPERSLAB) {
             dense_note_purged(range->region, superslab);
         }
-        behind += purged ? bit_count(state->behind & mask) : 0;
+        if (purged && reason != TOLD) {
+            retention_note_purged(&arena.retention, &state->missed, state->out & mask, reason == BREATH);
+        }
         state->out &= ~mask;
         state->free |= mask & ~state->behind;
         region_note(range->region, superslab);
         slab += here;
     }
-    return behind;
 }
 
 static void put_bitmaps_back(const struct range *range) {
@@ -158,7 +160,7 @@ struct progress {
     size_t refused;   /* slabs */
     unsigned in_vain; /* ranges refused since the last one that was taken */
     size_t purged;    /* slabs */
-    size_t behind;    /* those of them that are behind huge blocks */
+    enum reason reason;
 };
 
 /* From the highest address down, until no more than `target` stays; `behind` leaves all that is free. False
@@ -208,7 +210,7 @@ static size_t gather_in_turn(size_t target, struct progress *progress, struct ra
 static void note_done(const struct range *batch, size_t count, const bool *done, struct progress *progress) {
     size_t bitmaps = count;
     for (size_t i = 0; i < count; i++) {
-        progress->behind += put_back(&batch[i], done[i]);
+        put_back(&batch[i], done[i], progress->reason);
         if (batch[i].bitmaps > 0 && !done[bitmaps++]) {
             put_bitmaps_back(&batch[i]);
         }
@@ -260,8 +262,7 @@ static bool go_on_where_left(struct progress *progress) {
     return true;
 }
 
-/* `behind` may be NULL. */
-static size_t purge_to(size_t target, struct progress progress, unsigned in_vain_most, size_t *behind) {
+static size_t purge_to(size_t target, struct progress progress, unsigned in_vain_most) {
     size_t beside = arena_refused_slabs();
     bool goes_on = go_on_where_left(&progress);
     /* Not while somebody waits for an end of all purging, which must come: fork holds every other lock. */
@@ -287,18 +288,16 @@ static size_t purge_to(size_t target, struct progress progress, unsigned in_vain
     if (beside == 0 && progress.purged > 0 && progress.refused == 0) {
         backoff_end(&arena.refused);
     }
-    if (behind != NULL) {
-        *behind = progress.behind;
-    }
     return progress.purged;
 }
 
 size_t arena_purge_to(size_t target) {
-    return purge_to(target, (struct progress){0}, RANGES_IN_VAIN, NULL);
+    return purge_to(target, (struct progress){0}, RANGES_IN_VAIN);
 }
 
-size_t arena_purge_keeping_huge_pages(size_t target, size_t *behind) {
-    return purge_to(target, (struct progress){.least = HUGE_PAGE_WORTH_SLABS}, RANGES_IN_VAIN, behind);
+void arena_purge_over_bound(size_t target, bool breath) {
+    struct progress progress = {.least = HUGE_PAGE_WORTH_SLABS, .reason = breath ? BREATH : OVER_BOUND};
+    (void)purge_to(target, progress, RANGES_IN_VAIN);
 }
 
 void arena_wait_for_purge(void) {
@@ -319,7 +318,7 @@ size_t arena_purge_all(void) {
     lock_acquire(&arena.lock);
     arena_forget_refused(); /* the program has asked for it: all is tried */
     retention_forget_breath(&arena.retention);
-    size_t purged = purge_to(0, (struct progress){0}, UINT32_MAX, NULL);
+    size_t purged = purge_to(0, (struct progress){0}, UINT32_MAX);
     lock_release(&arena.lock);
     return purged << SLAB_SHIFT;
 }

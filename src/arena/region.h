@@ -8,6 +8,7 @@
 
 #include "arena/layout.h"
 #include "arena/region_index.h"
+#include "arena/retention.h"
 #include "arena/slab_header.h"
 #include "base/bits.h"
 
@@ -20,6 +21,7 @@ struct superslab {
     uint32_t ahead;  /* those of the dirty ones that are so only because of dense_fill */
     uint32_t out;    /* out of circulation for a purge, and dirty again if it fails */
     uint32_t noted;  /* bit k: the k-th bitmap of the region names it */
+    struct missed missed;
 };
 
 /* The longest stretch of a run that reads as zero, because nothing of it is resident; in bytes from the run's

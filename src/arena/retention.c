@@ -40,29 +40,20 @@ size_t retention_purge_target(size_t bound) {
     return bound - max_size(bound / PURGED_PART, min_size(bound / 4, PURGED_LEAST));
 }
 
-void retention_note_purged(struct retention *r, size_t slabs, bool breath) {
-    r->missed += slabs;
-    r->breath += breath ? slabs : 0;
+COLD void retention_note_purged(struct retention *r, struct missed *missed, uint32_t slabs, bool breath) {
+    missed->slabs = slabs | (missed->period == r->period ? missed->slabs : 0);
+    missed->period = r->period;
+    r->breath += breath ? bit_count(slabs) : 0;
 }
 
-void retention_note_taken_clean(struct retention *r, size_t slabs, unsigned grace_for_each) {
-    size_t mistaken = min_size(slabs, r->missed);
-    size_t breath = min_size(mistaken, r->breath);
-    r->missed -= mistaken;
+COLD void retention_note_mistakes(struct retention *r, struct missed *missed, uint32_t slabs,
+                                  unsigned grace_for_each) {
+    size_t mistakes = missed->period == r->period ? bit_count(missed->slabs & slabs) : 0;
+    size_t breath = min_size(mistakes, r->breath);
+    missed->slabs &= ~slabs;
     r->breath -= breath;
     r->vain = min_size(r->vain + breath, VAIN_MOST_SLABS);
-    r->grace = min_size(r->grace + grace_for_each * mistaken, most_grace());
-}
-
-COLD void retention_note_behind_purged(struct retention *r, size_t slabs, bool breath) {
-    r->behind += slabs;
-    r->breath += breath ? slabs : 0;
-}
-
-COLD void retention_note_behind_taken(struct retention *r, size_t slabs) {
-    size_t missed = min_size(slabs, r->behind);
-    r->behind -= missed;
-    r->missed += missed;
+    r->grace = min_size(r->grace + grace_for_each * mistakes, most_grace());
 }
 
 size_t retention_breath(const struct retention *r) {
@@ -74,7 +65,8 @@ COLD void retention_forget_breath(struct retention *r) {
 }
 
 void retention_tick(struct retention *r, size_t idle) {
-    r->missed = r->breath = r->behind = 0;
+    r->period++;
+    r->breath = 0;
     r->grace -= min_size(r->grace, idle);
     r->vain -= min_size(r->vain, r->vain / FORGOTTEN_PART + TIMES_IN_VAIN * idle);
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "hakmem.h"
 #include "support/random.h"
@@ -74,22 +75,18 @@ constexpr unsigned kGraceForEach = 3;
 // What the grace is, slab by slab: each purged slab can be missed once, until the period ends.
 class Model {
   public:
-    explicit Model(std::size_t most) : most_(most) {
+    Model(std::size_t most, std::size_t slabs) : most_(most), may_be_missed_(slabs) {
     }
-    void purged(std::size_t slabs) {
-        may_be_missed_ += slabs;
+    void purged(std::size_t slab) {
+        may_be_missed_[slab] = true;
     }
-    void taken_clean(std::size_t slabs) {
-        for (; slabs > 0 && may_be_missed_ > 0; slabs--) {
-            may_be_missed_--;
-            grace_ = std::min(grace_ + kGraceForEach, most_);
-        }
+    void taken(std::size_t slab) {
+        grace_ = std::min(grace_ + (may_be_missed_[slab] ? kGraceForEach : 0), most_);
+        may_be_missed_[slab] = false;
     }
     void period_ends(std::size_t idle) {
-        may_be_missed_ = 0;
-        for (; idle > 0 && grace_ > 0; idle--) {
-            grace_--;
-        }
+        may_be_missed_.assign(may_be_missed_.size(), false);
+        grace_ -= std::min(grace_, idle);
     }
     std::size_t grace() const {
         return grace_;
@@ -98,7 +95,41 @@ class Model {
   private:
     std::size_t most_;
     std::size_t grace_ = 0;
-    std::size_t may_be_missed_ = 0;
+    std::vector<bool> may_be_missed_;
+};
+
+// Slabs in superslabs, of which the first so many are purged, or taken.
+class Memory {
+  public:
+    explicit Memory(std::size_t slabs) : superslabs_(slabs / kSlabs + 1) {
+    }
+    void purge(retention &r, std::size_t slabs, bool breath = false) {
+        for_each(slabs, [&](missed &superslab, std::uint32_t mask) {
+            retention_note_purged(&r, &superslab, mask, breath);
+        });
+    }
+    void take(retention &r, std::size_t slabs) {
+        for_each(slabs, [&](missed &superslab, std::uint32_t mask) {
+            retention_note_taken(&r, &superslab, mask, kGraceForEach);
+        });
+    }
+    missed &superslab(std::size_t slab) {
+        return superslabs_[slab / kSlabs];
+    }
+    static std::uint32_t mask(std::size_t slab) {
+        return std::uint32_t{1} << slab % kSlabs;
+    }
+
+  private:
+    static constexpr std::size_t kSlabs = 32;
+    template <typename Note>
+    void for_each(std::size_t slabs, const Note &note) {
+        for (std::size_t s = 0; s * kSlabs < slabs; s++) {
+            const std::size_t here = std::min(slabs - s * kSlabs, kSlabs);
+            note(superslabs_[s], static_cast<std::uint32_t>((std::uint64_t{1} << here) - 1));
+        }
+    }
+    std::vector<missed> superslabs_;
 };
 
 TEST_F(Retention, BoundIsWhatTheOptionsSayAndAtMostTheGraceMore) {
@@ -148,17 +179,19 @@ TEST_F(Retention, WithoutGraceInTheOptionsThereIsNone) {
     settings.grace_bytes = 0;
     apply(settings);
     retention r{};
+    Memory memory(100);
     for (int i = 0; i < 1000; i++) {
-        retention_note_purged(&r, 100, false);
-        retention_note_taken_clean(&r, 100, kGraceForEach);
+        memory.purge(r, 100);
+        memory.take(r, 100);
         ASSERT_EQ(retention_bound(&r, 100'000, 100'000 / 2), settings.least(100'000));
     }
 }
 
 TEST_F(Retention, GraceThatTheOptionsNoLongerAllowIsNone) {
     retention r{};
-    retention_note_purged(&r, 100, false);
-    retention_note_taken_clean(&r, 100, kGraceForEach);
+    Memory memory(100);
+    memory.purge(r, 100);
+    memory.take(r, 100);
     for (const std::size_t most : {std::size_t{50}, std::size_t{0}}) {
         Settings settings;
         settings.grace_bytes = most * kSlabBytes;
@@ -169,21 +202,28 @@ TEST_F(Retention, GraceThatTheOptionsNoLongerAllowIsNone) {
 
 TEST_F(Retention, GraceIsForWhatWasPurgedAndNotForGrowth) {
     retention r{};
-    retention_note_taken_clean(&r, 1000, kGraceForEach);
+    Memory memory(1000), other(1000);
+    memory.take(r, 1000);
     EXPECT_EQ(r.grace, 0u) << "memory that never was there cannot have been missed";
-    retention_note_purged(&r, 10, false);
-    retention_note_taken_clean(&r, 1000, kGraceForEach);
+    memory.purge(r, 10);
+    other.take(r, 1000);
+    EXPECT_EQ(r.grace, 0u) << "other memory is not what was purged";
+    memory.take(r, 1000);
     EXPECT_EQ(r.grace, 10 * kGraceForEach);
-    retention_note_taken_clean(&r, 1000, kGraceForEach);
+    memory.take(r, 1000);
     EXPECT_EQ(r.grace, 10 * kGraceForEach) << "a slab is missed once";
 }
 
 TEST_F(Retention, WhatWasPurgedBeforeThePeriodIsNotMissed) {
     retention r{};
-    retention_note_purged(&r, 50, false);
+    Memory memory(50);
+    memory.purge(r, 50);
     retention_tick(&r, 0);
-    retention_note_taken_clean(&r, 50, kGraceForEach);
+    memory.take(r, 20);
     EXPECT_EQ(r.grace, 0u);
+    memory.purge(r, 10);
+    memory.take(r, 50);
+    EXPECT_EQ(r.grace, 10 * kGraceForEach) << "but for those of this one";
 }
 
 TEST_F(Retention, GraceOfAnIdleProgramFallsToNothing) {
@@ -191,9 +231,10 @@ TEST_F(Retention, GraceOfAnIdleProgramFallsToNothing) {
     for (std::size_t i = 0; i < scaled(20'000); i++) {
         const Settings settings = random_settings(random);
         retention r{};
-        const std::size_t missed = random.log_uniform(20);
-        retention_note_purged(&r, missed, false);
-        retention_note_taken_clean(&r, missed, kGraceForEach);
+        const std::size_t missed = random.log_uniform(15);
+        Memory memory(missed);
+        memory.purge(r, missed);
+        memory.take(r, missed);
         const std::size_t grace = r.grace;
         ASSERT_EQ(grace, std::min(kGraceForEach * missed, settings.most_grace()));
         retention_tick(&r, 0);
@@ -226,9 +267,10 @@ constexpr std::size_t kMostBreath = 512;
 
 // What was purged of a program with nothing else in use, and taken again.
 void breathe(retention &r, std::size_t slabs, int times) {
+    Memory memory(slabs);
     for (int i = 0; i < times; i++) {
-        retention_note_purged(&r, slabs, true);
-        retention_note_taken_clean(&r, slabs, kGraceForEach);
+        memory.purge(r, slabs, true);
+        memory.take(r, slabs);
     }
 }
 
@@ -245,12 +287,13 @@ TEST_F(Retention, BreathIsWhatWasTakenAgainSeveralTimesOver) {
 
 TEST_F(Retention, BreathIsNotWhatIsSeldomTakenAgainNorWhatOthersWereInUseBeside) {
     retention r{};
+    Memory memory(400);
     for (int i = 0; i < 100; i++) {
-        retention_note_purged(&r, 400, true);
+        memory.purge(r, 400, true);
         retention_tick(&r, 0);
-        retention_note_taken_clean(&r, 400, kGraceForEach);
-        retention_note_purged(&r, 400, false);
-        retention_note_taken_clean(&r, 400, kGraceForEach);
+        memory.take(r, 400);
+        memory.purge(r, 400);
+        memory.take(r, 400);
     }
     EXPECT_EQ(retention_breath(&r), 0u);
 }
@@ -273,22 +316,25 @@ TEST_F(Retention, AnyHistoryGivesTheGraceOfTheModel) {
         Settings settings = random_settings(random);
         settings.grace_bytes = random.log_uniform(9) * kSlabBytes;
         apply(settings);
+        constexpr std::size_t kSlabs = 100;
         retention r{};
-        Model model(settings.most_grace());
+        Memory memory(kSlabs);
+        Model model(settings.most_grace(), kSlabs);
         for (int step = 0; step < 500; step++) {
-            const std::size_t slabs = random.log_uniform(10);
-            switch (random.below(random.one_in(4) ? 3 : 2)) {
+            const std::size_t slab = random.below(kSlabs);
+            const std::size_t idle = random.log_uniform(10);
+            switch (random.below(random.one_in(8) ? 3 : 2)) {
             case 0:
-                retention_note_purged(&r, slabs, false);
-                model.purged(slabs);
+                retention_note_purged(&r, &memory.superslab(slab), Memory::mask(slab), false);
+                model.purged(slab);
                 break;
             case 1:
-                retention_note_taken_clean(&r, slabs, kGraceForEach);
-                model.taken_clean(slabs);
+                retention_note_taken(&r, &memory.superslab(slab), Memory::mask(slab), kGraceForEach);
+                model.taken(slab);
                 break;
             default:
-                retention_tick(&r, slabs);
-                model.period_ends(slabs);
+                retention_tick(&r, idle);
+                model.period_ends(idle);
             }
             ASSERT_EQ(r.grace, model.grace()) << "history " << history << ", step " << step;
             ASSERT_LE(r.grace, settings.most_grace());
