@@ -82,8 +82,10 @@ static struct slab *claim(const struct place *place, unsigned slabs, bool *zero)
     state->free &= ~mask;
     state->dirty &= ~mask;
     arena_note_taken(bit_count(dirty), slabs - bit_count(dirty));
-    retention_note_taken(&arena.retention, &state->missed, mask,
+    retention_note_taken(&arena.retention, &state->missed, mask & ~dirty,
                          arena.used_slabs < LARGE_SLABS ? GRACE_FOR_EACH : GRACE_FOR_EACH_OF_MANY);
+    /* What came with a huge page since: so did all of it, and nothing more will be missed. */
+    retention_note_taken(&arena.retention, &state->missed, dirty, GRACE_FOR_EACH);
     *zero = dirty == 0;
     region_note(r, place->superslab);
     return region_slab(r, place->superslab * SLABS_PER_SUPERSLAB + place->first);

@@ -315,16 +315,17 @@ TEST_P(DecayOfLane, WithoutABackgroundThreadLaterFreesGiveItBack) {
     set_option("background_thread", "2");
 }
 
-// Once it has done so for some time, nothing counts any more of what came back before it might keep enough.
-// Then time stands still.
-template <typename Breathe>
-void breathe_for_long(const Breathe &breathe) {
-    set_option("decay_ms", "20");
+// A program goes on for some time in which it takes nothing again: nothing counts any more of what came back before
+// it might keep enough. Whatever time that takes, each round is one period.
+void forget_the_first_breaths() {
+    PointerArray few(12);
     for (int period = 0; period < 40; period++) {
+        allocate_all(few, 300'000);
         std::this_thread::sleep_for(milliseconds(11));
-        breathe();
+        set_option("decay_ms", "20");
+        free_all(few);
+        set_option("decay_ms", "60000");
     }
-    set_option("decay_ms", "60000");
 }
 
 // A program that took a quarter of its memory again and again, and has now an eighth of it in use, would take
@@ -334,17 +335,19 @@ TEST_F(Decay, WithoutABackgroundThreadTheGraceFallsWithWhatIsInUse) {
     constexpr std::size_t kInUse = 256 * kMiB;
     constexpr std::size_t kMayBreathe = 8 * kMiB;
     set_option("background_thread", "0");
+    set_option("decay_ms", "60000");
     PointerArray blocks(kInUse / kBlock);
     allocate_all(blocks, kBlock);
     const std::size_t quarter = blocks.size() / 4;
-    breathe_for_long([&] {
+    for (int i = 0; i < 20; i++) {
         for (std::size_t b = 0; b < quarter; b++) {
             hak_free(blocks[b]);
         }
         for (std::size_t b = 0; b < quarter; b++) {
             blocks[b] = touched_block(kBlock);
         }
-    });
+    }
+    forget_the_first_breaths();
     const std::uint64_t purged = purged_bytes();
     for (std::size_t b = 0; b < quarter; b++) {
         hak_free(blocks[b]);
@@ -367,6 +370,7 @@ TEST_F(Decay, WithoutABackgroundThreadTheGraceThatHasFallenDoesNotComeBack) {
     constexpr std::size_t kBlock = 256 * kKiB;
     constexpr std::size_t kInUse = 128 * kMiB;
     set_option("background_thread", "0");
+    set_option("decay_ms", "60000");
     PointerArray blocks(kInUse / kBlock);
     allocate_all(blocks, kBlock);
     const std::size_t half = blocks.size() / 2;
@@ -377,12 +381,13 @@ TEST_F(Decay, WithoutABackgroundThreadTheGraceThatHasFallenDoesNotComeBack) {
         }
     };
     set_option("retain_grace", "64M");
-    breathe_for_long([&] {
+    for (int i = 0; i < 20; i++) {
         free_some(0, half);
         for (std::size_t b = 0; b < half; b++) {
             blocks[b] = touched_block(kBlock);
         }
-    });
+    }
+    forget_the_first_breaths();
     free_some(0, half);
     const std::size_t kept = retained();
     EXPECT_GE(kept, kInUse / 8) << "there is no grace";
@@ -403,14 +408,16 @@ TEST_F(Decay, WithoutABackgroundThreadTheGraceIsOfWhatIsInUseAndNotOfSlabs) {
     constexpr std::size_t kStays = 64;
     constexpr std::size_t kMayBreathe = 8 * kMiB;
     set_option("background_thread", "0");
+    set_option("decay_ms", "60000");
     PointerArray small(64 * kMiB / kSmall);
     PointerArray large(64 * kMiB / kLarge);
     allocate_all(small, kSmall);
     allocate_all(large, kLarge);
-    breathe_for_long([&] {
+    for (int i = 0; i < 10; i++) {
         free_all(large);
         allocate_all(large, kLarge);
-    });
+    }
+    forget_the_first_breaths();
     for (std::size_t b = 0; b < small.size(); b++) {
         if (b % kStays != 0) {
             hak_free(small[b]);
