@@ -36,10 +36,8 @@ COLD bool arena_spared(void) {
 COLD void arena_note_resident(struct region *r, uint32_t first) {
     for (uint32_t s = first; s < r->committed; s++) {
         struct superslab *state = &r->states[s];
-        uint32_t unused = state->free | state->behind;
-        arena.dirty_slabs += bit_count(unused & ~state->dirty);
-        arena.behind_slabs += bit_count(state->behind & ~state->dirty);
-        state->dirty |= unused;
+        arena.dirty_slabs += bit_count(state->free & ~state->dirty);
+        state->dirty |= state->free;
         region_note(r, s);
     }
 }

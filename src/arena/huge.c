@@ -224,7 +224,7 @@ static struct huge_pages_found claim_superslabs(struct slab *head, struct region
         region_note(r, s);
     }
     head->tail_dirty = false;
-    head->tail_known = r->states[first + count - 1].dirty != 0;
+    head->tail_known = (r->states[first + count - 1].dirty | r->states[first + count - 1].hidden) != 0;
     arena.superslabs_opened += count;
     arena_note_taken(dirty, count * SLABS_PER_SUPERSLAB - bit_count(behind) - dirty);
     return found;
@@ -337,7 +337,7 @@ void arena_give_huge(struct slab *head, bool resident) {
     /* Where pages were moved from or to, the kernel keeps areas apart that belong together, and what the
      * program may have done to its pages stays with them. */
     if (head->moved || !resident) {
-        behind_hide(head); /* what is lost must not be purged */
+        behind_give_up(head); /* what is lost must not be purged */
         void *start = (void *)region_superslab_address(r, first);
         if (os_renew(start, superslabs << SUPERSLAB_SHIFT)) {
             os_ask_for_huge_pages(start, superslabs << SUPERSLAB_SHIFT, false);

@@ -86,7 +86,7 @@ static void get_ahead(struct slab *head, size_t bytes, uint64_t sparse) {
     ask(head, 0, whole >> SUPERSLAB_SHIFT);
     if (head->huge_pages) {
         if (whole > bytes) {
-            behind_hide(head);
+            behind_give_up(head);
             head->tail_dirty = true;
         }
         purge_sparse(head, sparse, whole >> SUPERSLAB_SHIFT);
@@ -96,12 +96,17 @@ static void get_ahead(struct slab *head, size_t bytes, uint64_t sparse) {
     }
 }
 
+/* Where it is enough to tell of a block of `bytes`. */
+static void watch_what_is_left(struct slab *head, size_t bytes) {
+    head->watched = head->watched_bytes >= bytes / WATCHED_PART && head->watched_bytes >= SLAB_BYTES &&
+                    testimony_watch(bytes, head->watched_start, head->watched_bytes);
+}
+
 /* What of a block tells whether the program fills it: as much of it as was not resident, in one piece. */
 static void watch(struct slab *head, size_t bytes, struct zeros zeros) {
     head->watched_start = arena_address(head) + zeros.begin;
     head->watched_bytes = min_size(zeros.end, bytes) - zeros.begin;
-    head->watched = head->watched_bytes >= bytes / WATCHED_PART && head->watched_bytes >= SLAB_BYTES &&
-                    testimony_watch(bytes, head->watched_start, head->watched_bytes);
+    watch_what_is_left(head, bytes);
 }
 
 void huge_pages_taken(struct slab *head, size_t bytes, struct huge_pages_found found) {
@@ -130,13 +135,14 @@ static void bear_out_no_more(const struct slab *head) {
     }
 }
 
-/* Less is left of what tells of a block. */
+/* Less is left of what tells of a huge block, and tells of those that are as long as it was. */
 static void watch_less(struct slab *head, size_t bytes) {
     size_t begin = head->watched_start - arena_address(head);
     if (begin + head->watched_bytes > bytes) {
         watch_no_more(head); /* the rest is soon another block's */
         if (arena_run_is_huge(head) && begin < bytes) {
-            watch(head, bytes, (struct zeros){begin, bytes});
+            head->watched_bytes = bytes - begin;
+            watch_what_is_left(head, arena_span(head));
         }
     }
 }
@@ -192,7 +198,7 @@ void huge_pages_grown(struct slab *head, size_t had, size_t bytes) {
         testimony_is_filled(arena_address(head), had, head->ahead)) {
         ask(head, first, end);
         if (by_steps && head->huge_pages && whole > bytes) {
-            behind_hide(head);
+            behind_give_up(head);
             head->tail_dirty = head->next_ahead = true;
             atomic_fetch_add_explicit(&next_ahead, 1, memory_order_relaxed);
         }

@@ -35,7 +35,7 @@ struct arena {
     size_t used_unrelieved;    /* and since decay.c's last relief was done */
     size_t dirty_slabs;        /* free and perhaps resident */
     size_t ahead_slabs;        /* those of them that are so only because of dense_fill */
-    size_t behind_slabs;       /* and those that nobody can have: behind.h */
+    size_t hidden_slabs;       /* behind huge blocks, resident and not among these: behind.h */
     size_t filling_slabs;      /* that will be dirty when the fills under way are over */
     size_t dirty_low;          /* the fewest since the last decay_tick */
     size_t refused_slabs;      /* dirty ones that the OS would not take back, while this holds */

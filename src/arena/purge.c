@@ -1,4 +1,5 @@
 #include "arena/arena.h"
+#include "arena/behind.h"
 #include "arena/decay.h"
 #include "arena/dense.h"
 #include "arena/internal.h"
@@ -53,7 +54,6 @@ static bool collect_run(struct region *r, size_t superslab, unsigned first, unsi
     }
     uint32_t mask = bits32_below(last - first + 1) << first;
     arena.dirty_slabs -= bit_count(state->dirty & mask);
-    arena.behind_slabs -= bit_count(state->dirty & state->behind & mask);
     dense_note_ahead(state, state->ahead & ~mask);
     state->out |= state->dirty & mask;
     state->dirty &= ~mask;
@@ -91,7 +91,6 @@ static void put_back(const struct range *range, bool purged, enum reason reason)
         if (!purged) {
             state->dirty |= state->out & mask;
             arena.dirty_slabs += bit_count(state->out & mask);
-            arena.behind_slabs += bit_count(state->out & state->behind & mask);
         } else if (here == SLABS_PER_SUPERSLAB) {
             dense_note_purged(range->region, superslab);
         }
@@ -163,10 +162,8 @@ struct progress {
     enum reason reason;
 };
 
-/* From the highest address down, until no more than `target` stays; `behind` leaves all that is free. False
- * if the batch is full. */
-static bool gather(size_t target, const struct progress *from, bool behind, struct range *batch,
-                   size_t *count) {
+/* From the highest address down, until no more than `target` stays. False if the batch is full. */
+static bool gather(size_t target, const struct progress *from, struct range *batch, size_t *count) {
     for (struct region *r = from->region != NULL ? from->region : arena.newest; r != NULL; r = r->previous) {
         size_t end = r == from->region ? from->end : r->committed;
         for (size_t w = (end + 63) / 64; w-- > 0;) {
@@ -179,8 +176,7 @@ static bool gather(size_t target, const struct progress *from, bool behind, stru
                 if (arena.dirty_slabs <= target) {
                     return true;
                 }
-                if ((!behind || r->states[superslab].behind != 0) &&
-                    ((r->huge[w] & bit) == 0 || bit_count(r->states[superslab].dirty) >= from->least) &&
+                if (((r->huge[w] & bit) == 0 || bit_count(r->states[superslab].dirty) >= from->least) &&
                     !collect(r, superslab, batch, count)) {
                     return false;
                 }
@@ -190,18 +186,12 @@ static bool gather(size_t target, const struct progress *from, bool behind, stru
     return true;
 }
 
-/* What nobody else can have comes first, and parts of huge pages last. */
+/* Parts of huge pages come last. */
 static size_t gather_in_turn(size_t target, struct progress *progress, struct range *batch) {
     size_t count = 0;
-    if (arena.behind_slabs > 0 && progress->refused == 0) {
-        const struct progress all = {.least = progress->least};
-        if (!gather(target, &all, true, batch, &count)) {
-            return count;
-        }
-    }
-    if (gather(target, progress, false, batch, &count) && progress->least > 0) {
+    if (gather(target, progress, batch, &count) && progress->least > 0) {
         struct progress rest = {0};
-        gather(target, &rest, false, batch, &count);
+        gather(target, &rest, batch, &count);
         progress->least = progress->region != NULL ? 0 : progress->least;
     }
     return count;
@@ -317,6 +307,7 @@ void arena_wait_for_purge(void) {
 size_t arena_purge_all(void) {
     lock_acquire(&arena.lock);
     arena_forget_refused(); /* the program has asked for it: all is tried */
+    behind_show_all();
     retention_forget_breath(&arena.retention);
     size_t purged = purge_to(0, (struct progress){0}, UINT32_MAX);
     lock_release(&arena.lock);

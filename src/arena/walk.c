@@ -23,9 +23,10 @@ static struct piece free_piece(const struct region *r, size_t slab) {
     const struct superslab *state = &r->states[slab / SLABS_PER_SUPERSLAB];
     unsigned first = (unsigned)(slab % SLABS_PER_SUPERSLAB);
     uint32_t unused = state->free | state->behind;
-    bool dirty = (state->dirty >> first & 1) != 0;
+    uint32_t resident = state->dirty | state->hidden;
+    bool dirty = (resident >> first & 1) != 0;
     /* Ones where the row ends; the bit above all of them stands for the end of the superslab. */
-    uint64_t ends = ~(uint64_t)(dirty ? unused & state->dirty : unused & ~state->dirty);
+    uint64_t ends = ~(uint64_t)(dirty ? unused & resident : unused & ~resident);
     size_t slabs = bit_lowest(ends >> first);
     return (struct piece){.region = r,
                           .head = region_slab(r, slab),

@@ -10,10 +10,6 @@
 
 #include <string.h>
 
-/* One that has become smaller than that is copied: what stays behind it serves nobody, and where a program
- * shortens many blocks, the next ones do without the pages that a whole one leaves. */
-#define HUGE_LEAST_BYTES (LARGE_MAX_BYTES / 8 * 7)
-
 /* A huge block that cannot grow where it stands: its pages move to a larger run. */
 static void *move_huge(struct heap *heap, struct slab *slab, void *p, size_t span) {
     struct zeros zeros;
@@ -23,7 +19,7 @@ static void *move_huge(struct heap *heap, struct slab *slab, void *p, size_t spa
     }
     uintptr_t address = arena_address(target);
     void *moved = (void *)address;
-    behind_hide(slab);
+    behind_give_up(slab);
     /* The whole run and not just the span: what is left behind must read as zero throughout. */
     enum os_move move = os_move_pages(p, moved, arena_run_slabs(slab) << SLAB_SHIFT);
     if (move == OS_TARGET_LOST) {
@@ -86,7 +82,7 @@ static void *resize(struct heap *heap, void *p, size_t size) {
         }
         return done ? p : NULL;
     }
-    if (span <= HUGE_LEAST_BYTES) {
+    if (span <= LARGE_MAX_BYTES) {
         return NULL; /* a block of the large lane again */
     }
     if (arena_resize_huge(slab, span)) {
