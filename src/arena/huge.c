@@ -197,7 +197,7 @@ static uint32_t slabs_in_last(size_t bytes) {
 }
 
 /* Takes whole free superslabs as the end of the run of a block of `bytes`; says what of them may be
- * resident. What is behind the block stays as it is, and counts as dirty where it was. */
+ * resident. What is behind the block stays as it is. */
 static struct huge_pages_found claim_superslabs(struct slab *head, struct region *r, size_t first,
                                                 size_t count, size_t bytes) {
     struct huge_pages_found found = {.worth_asking = false};
