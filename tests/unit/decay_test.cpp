@@ -315,8 +315,8 @@ TEST_P(DecayOfLane, WithoutABackgroundThreadLaterFreesGiveItBack) {
     set_option("background_thread", "2");
 }
 
-// A program goes on for some time in which it takes nothing again: nothing counts any more of what came back before
-// it might keep enough. Whatever time that takes, each round is one period.
+// A program goes on for some time in which it takes nothing again: nothing counts any more of what came back
+// before it might keep enough. Whatever time that takes, each round is one period.
 void forget_the_first_breaths() {
     PointerArray few(12);
     for (int period = 0; period < 40; period++) {
