@@ -249,7 +249,7 @@ size_t arena_bound_without_thread(void) {
     return bound(most_grace_without_thread());
 }
 
-void arena_begin_period(void) {
+COLD void arena_begin_period(void) {
     if (!decay_is_on()) { /* one that breathes has as much in use at most in each period */
         size_t least = min_size(arena.retention.grace, BREATH_SLABS);
         arena.retention.grace = max_size(fallen_grace(arena.used_most, arena.used_most_before), least);

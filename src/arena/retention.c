@@ -64,7 +64,7 @@ COLD void retention_forget_breath(struct retention *r) {
     r->breath = r->vain = 0;
 }
 
-void retention_tick(struct retention *r, size_t idle) {
+COLD void retention_tick(struct retention *r, size_t idle) {
     r->period++;
     r->breath = 0;
     r->grace -= min_size(r->grace, idle);

@@ -154,7 +154,7 @@ const char *option_environment(enum option option) {
     return definitions[option].environment;
 }
 
-COLD bool option_differs(enum option option, char *value, size_t capacity) {
+NOINLINE bool option_differs(enum option option, char *value, size_t capacity) {
     const struct definition *d = &definitions[option];
     uint64_t number = option_number(option);
     uint64_t usual = 0;
