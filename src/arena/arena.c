@@ -16,7 +16,7 @@ struct arena arena;
 /* 16 MiB. */
 #define LARGE_SLABS 256
 /* What a program may keep that takes so much again and again, and nothing in between: 8 MiB, and 32 MiB where
- * it has done so several times over (libc keeps up to 64 MiB then). */
+ * it has done so more than once (libc keeps up to 64 MiB then). */
 #define BREATH_SLABS ((size_t)128)
 #define BREATH_MOST_SLABS ((size_t)512)
 /* What is breathed does not lie where all of it fits again, nor can what is behind huge blocks: this part of

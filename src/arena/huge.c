@@ -378,11 +378,14 @@ bool arena_resize_huge(struct slab *head, size_t bytes) {
         overlooked = look_at_tail(head, had_bytes);
         huge_pages_shortened(head, bytes);
     }
+    /* What the block is to have of the superslab that it ends in then, has of that, and is to have of the one
+     * that it ends in now. */
     uint32_t slabs = slabs_in_last(bytes);
-    uint32_t had_slabs = wanted == had ? slabs_in_last(had_bytes) : UINT32_MAX;
+    uint32_t had_slabs = wanted < had ? UINT32_MAX : slabs_in_last(had_bytes);
+    uint32_t slabs_there = wanted > had ? UINT32_MAX : slabs;
     lock_acquire(&arena.lock);
     if (!shorter) {
-        behind_wait(&r->states[last], wanted > had ? UINT32_MAX : slabs);
+        behind_wait(&r->states[last], slabs_there);
     } else if (UNLIKELY(overlooked)) {
         find_overlooked_tails();
     }
@@ -402,7 +405,7 @@ bool arena_resize_huge(struct slab *head, size_t bytes) {
         behind_leave(r, first + wanted - 1, had_slabs & ~slabs);
         head->tail_known = true;
     } else if (done) {
-        behind_take(r, last, r->states[last].behind & (wanted > had ? UINT32_MAX : slabs));
+        behind_take(r, last, r->states[last].behind & slabs_there);
         if (wanted > had) {
             claim_superslabs(head, r, first + had, wanted - had, bytes);
         }

@@ -231,7 +231,7 @@ TEST_F(Retention, GraceOfAnIdleProgramFallsToNothing) {
     for (std::size_t i = 0; i < scaled(20'000); i++) {
         const Settings settings = random_settings(random);
         retention r{};
-        const std::size_t missed = random.log_uniform(15);
+        const std::size_t missed = random.log_uniform(20);
         Memory memory(missed);
         memory.purge(r, missed);
         memory.take(r, missed);
