@@ -2,7 +2,6 @@
 
 #include "base/bits.h"
 #include "base/text.h"
-#include "hakmem.h"
 #include "heap/thread.h"
 #include "options/options.h"
 
@@ -17,28 +16,26 @@ static const struct {
 #define KEEPING (sizeof keeping / sizeof *keeping)
 
 static COLD bool user_has_chosen(void) {
-    char value[OPTION_TEXT_BYTES];
-    bool chosen = false;
+    bool chosen = option_is_chosen(OPTION_PROFILE);
     for (size_t i = 0; i < KEEPING; i++) {
-        chosen = chosen || option_differs(keeping[i].option, value, sizeof value);
+        chosen = chosen || option_is_chosen(keeping[i].option);
     }
     return chosen;
 }
 
 static COLD void keep(void) {
     for (size_t i = 0; i < KEEPING; i++) {
-        hak_option_set(option_name(keeping[i].option), keeping[i].value);
+        option_set(option_name(keeping[i].option), keeping[i].value);
     }
 }
 
 static COLD void keep_no_more(void) {
     for (size_t i = 0; i < KEEPING; i++) {
-        hak_option_info_t info;
         uint64_t kept;
         bool is_ours = parse_size(keeping[i].value, strlen(keeping[i].value), &kept) &&
                        option_number(keeping[i].option) == kept; /* the program may have set it since */
-        if (is_ours && hak_option_info((int)keeping[i].option, &info) == 0) {
-            hak_option_set(info.name, info.default_value);
+        if (is_ours) {
+            option_reset(keeping[i].option);
         }
     }
 }

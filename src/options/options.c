@@ -93,7 +93,8 @@ static const struct definition definitions[OPTION_COUNT] = {
                            false},
     [OPTION_MAGAZINE_BYTES] =
         {"magazine_bytes", "HAKMEM_MAGAZINE_BYTES", "384K",
-         "most bytes of free blocks that one magazine of a thread may hold (but always four blocks)",
+         "most bytes of free blocks that one magazine of a thread may hold (but always 32 blocks, and "
+         "four of more than 32K)",
          64 << 20, TYPE_SIZE, true},
     [OPTION_PROF] = {"prof", "HAKMEM_PROF", "0", "sample allocations for heap profiles from the start", 1,
                      TYPE_BOOL, true},
@@ -263,7 +264,7 @@ static COLD void report_bad(const char *where, const char *name, size_t name_len
     } else {
         text_string(&line, ": expected ");
         append_expectation(&line, &definitions[option]);
-        text_string(&line, "; the default is used");
+        text_string(&line, "; ignored");
     }
     report_line(buffer);
 }
@@ -365,14 +366,9 @@ void options_unlock_after_fork(bool child) {
     lock_end_fork(&lock, child);
 }
 
-int hak_option_count(void) {
-    return OPTION_COUNT;
-}
-
-COLD int hak_option_info(int index, hak_option_info_t *out) {
+COLD bool option_info(int index, struct hak_option_info *out) {
     if (index < 0 || index >= OPTION_COUNT || out == NULL) {
-        errno = EINVAL;
-        return -1;
+        return false;
     }
     const struct definition *d = &definitions[index];
     enum option option = (enum option)index;
@@ -393,25 +389,33 @@ COLD int hak_option_info(int index, hak_option_info_t *out) {
         text_decimal(&value, option_number(option));
     }
     lock_release(&lock);
-    return 0;
+    return true;
 }
 
-COLD int hak_option_set(const char *name, const char *value) {
+COLD int option_set(const char *name, const char *value) {
     int option = name == NULL ? -1 : find(name, strlen(name));
     if (option < 0) {
-        errno = ENOENT;
-        return -1;
+        return ENOENT;
     }
     if (definitions[option].only_at_start) {
-        errno = EPERM;
-        return -1;
+        return EPERM;
     }
     lock_acquire(&lock);
     bool done = value != NULL && assign((enum option)option, value, strlen(value), SOURCE_API);
     lock_release(&lock);
-    if (!done) {
-        errno = EINVAL;
-        return -1;
-    }
-    return 0;
+    return done ? 0 : EINVAL;
+}
+
+COLD bool option_is_chosen(enum option option) {
+    lock_acquire(&lock);
+    bool chosen = sources[option] != SOURCE_DEFAULT;
+    lock_release(&lock);
+    return chosen;
+}
+
+COLD void option_reset(enum option option) {
+    const char *fallback = definitions[option].fallback;
+    lock_acquire(&lock);
+    assign(option, fallback, strlen(fallback), SOURCE_DEFAULT);
+    lock_release(&lock);
 }

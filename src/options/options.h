@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct hak_option_info; /* of hakmem.h */
+
 enum option {
     OPTION_STATS,             /* bool: print statistics at exit */
     OPTION_STATS_FILE,        /* string: where to, instead of stderr */
@@ -50,11 +52,21 @@ void options_unlock_after_fork(bool child);
 
 bool option_bool(enum option option);
 uint64_t option_number(enum option option);
-const char *option_text(enum option option); /* "" if unset */
+/* "" if unset. Without a lock: what is set meanwhile may be mixed with what was, but ends. */
+const char *option_text(enum option option);
 const char *option_name(enum option option);
 const char *option_environment(enum option option); /* of the environment */
 /* Writes the value as it would be given, and returns true if it is not the default. A text counts as default:
  * it may change while it is read. Without a lock. */
 bool option_differs(enum option option, char *value, size_t capacity);
+
+/* As hak_option_info; false if there is no such option. */
+bool option_info(int index, struct hak_option_info *out);
+/* As hak_option_set: 0 or what errno is to be. */
+int option_set(const char *name, const char *value);
+/* Whether somebody, or a profile that somebody chose, has said what it is to be, and be it the default. */
+bool option_is_chosen(enum option option);
+/* Takes back what option_set has set: the default is in force. Of a number. */
+void option_reset(enum option option);
 
 #endif

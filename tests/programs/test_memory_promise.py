@@ -361,13 +361,6 @@ int main(void) {
 }
 """
 
-PROFILE_OF_THE_PROGRAM = """
-const char *hakmem_conf = "profile=memory,retain_percent=7";
-int main(void) {
-    return 0;
-}
-"""
-
 
 class Compiler:
     """Compiles the programs above, with the helpers of the C programs beside this file."""
@@ -437,14 +430,6 @@ def test_profiles_keep_less_to_more(runner: Runner, compiled: Compiler) -> None:
     assert over_kb["memory"] < over_kb["balanced"] < over_kb["speed"], over_kb
     live_kb = 64 * MIB_KB
     assert over_kb["memory"] <= live_kb * 1.12 + MAY_STAY_KB, over_kb
-
-
-def test_program_chooses_profile_and_refines_it(runner: Runner, compiled: Compiler) -> None:
-    program = compiled("profile_of_the_program", PROFILE_OF_THE_PROGRAM, "-rdynamic")
-    runner.run([program])
-    finished = runner.run([program], env={"HAKMEM_PROFILE": "sluggish"}, may_speak=True)
-    [line] = finished.library_lines
-    assert "HAKMEM_PROFILE" in line and "sluggish" in line, finished
 
 
 def test_trim_while_threads_allocate(runner: Runner, compiled: Compiler) -> None:

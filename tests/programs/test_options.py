@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from .builder import Builder
-from .harness import Runner, required_program
+from .harness import Finished, Runner, required_program
 
 SMALL_RUN = [
     sys.executable,
@@ -209,8 +209,57 @@ def test_a_program_with_more_rights_than_its_user_takes_no_settings_of_his(
     assert not any(path.exists() for path in wanted)
 
 
+def options_in(finished: Finished) -> dict[str, tuple[str, str]]:
+    """Of each option that the program printed, its value and where it came from."""
+    lines = [line.split() for line in finished.text.splitlines()]
+    return {name: (value, source) for name, value, source in lines}
+
+
 def test_what_the_program_sets_while_all_is_kept_stays(runner: Runner, builder: Builder) -> None:
     finished = runner.run([builder.program("c/option_set_while_kept.c")])
-    decay_ms, retain_min = map(int, finished.text.split())
-    assert decay_ms == SET_DECAY_MS, finished
-    assert retain_min <= RETAINED_MOST, finished
+    options = options_in(finished)
+    assert options["decay_ms"] == (str(SET_DECAY_MS), "api"), finished
+    retain_min, source = options["retain_min"]
+    assert int(retain_min) <= RETAINED_MOST and source == "default", finished
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("HAKMEM_RETAIN_MIN", "2816K"), ("HAKMEM_DECAY_MS", "500"), ("HAKMEM_DECAY_MS", "7")]
+)
+def test_what_the_user_sets_stays_when_the_program_asks_to_keep_all(
+    runner: Runner, builder: Builder, name: str, value: str
+) -> None:
+    program = builder.program("c/options_of_the_program.c")
+    asked = [program, "keep", "retain_min", "decay_ms"]
+    kept = options_in(runner.run(asked))
+    assert kept["retain_min"][1] == kept["decay_ms"][1] == "api", kept
+    plain = options_in(runner.run([program, "-", "retain_min", "decay_ms"], env={name: value}))
+    assert options_in(runner.run(asked, env={name: value})) == plain
+
+
+def test_a_program_that_is_preloaded_has_settings_of_its_own(runner: Runner, builder: Builder) -> None:
+    sets = '-DPROGRAM_SETS="profile=memory,retain_percent=7"'
+    program = builder.program("c/options_of_the_program.c", "-rdynamic", sets, suffix="_sets")
+    asked = [program, "-", "profile", "retain_percent", "retain_grace", "reclaim"]
+    assert options_in(runner.run(asked)) == {
+        "profile": ("memory", "hakmem_conf"),
+        "retain_percent": ("7", "hakmem_conf"),
+        "retain_grace": ("0", "profile"),
+        "reclaim": ("1", "default"),
+    }
+    of_the_user = {"HAKMEM_PROFILE": "balanced", "HAKMEM_RETAIN_PERCENT": "9"}
+    options = options_in(runner.run(asked, env=of_the_user))
+    assert options["profile"] == ("balanced", "environment")
+    assert options["retain_percent"] == ("9", "environment")
+    assert options["retain_grace"][1] == "default"
+
+
+@pytest.mark.parametrize("name", ["PROFILE", "RETAIN_MIN"])
+def test_a_bad_value_leaves_what_else_was_set(runner: Runner, builder: Builder, name: str) -> None:
+    sets = '-DPROGRAM_SETS="profile=speed"'
+    program = builder.program("c/options_of_the_program.c", "-rdynamic", sets, suffix="_is_fast")
+    asked = [program, "-", "profile", "retain_min"]
+    finished = runner.run(asked, env={f"HAKMEM_{name}": "banana"}, may_speak=True)
+    assert options_in(finished) == options_in(runner.run(asked)), finished
+    [line] = finished.library_lines
+    assert f"HAKMEM_{name}" in line and "banana" in line and line.endswith("; ignored"), finished

@@ -1,0 +1,30 @@
+#include "options/options.h"
+
+#include "base/bits.h"
+#include "hakmem.h"
+#include "heap/thread.h"
+
+#include <errno.h>
+
+int hak_option_count(void) {
+    return OPTION_COUNT;
+}
+
+COLD int hak_option_info(int index, hak_option_info_t *out) {
+    runtime_start(); /* a program may ask before its first block */
+    if (!option_info(index, out)) {
+        errno = EINVAL;
+        return -1;
+    }
+    return 0;
+}
+
+COLD int hak_option_set(const char *name, const char *value) {
+    runtime_start(); /* likewise, and what is read then would take back what it says */
+    int error = option_set(name, value);
+    if (error != 0) {
+        errno = error;
+        return -1;
+    }
+    return 0;
+}
