@@ -30,7 +30,7 @@ HAK_EXPORT const char *hak_version(void);
 /* ---- Allocation ---------------------------------------------------------------------------- */
 
 /* As malloc: a block of at least `size` bytes, or NULL with errno ENOMEM. `size` 0 gives a unique
- * block that must be freed. Sizes over PTRDIFF_MAX fail. Cost: about 15 instructions when the
+ * block that must be freed. Sizes over PTRDIFF_MAX fail. Cost: about 16 instructions when the
  * thread's magazine for the size has a block. */
 HAK_EXPORT void *hak_malloc(size_t size);
 
@@ -78,10 +78,11 @@ HAK_EXPORT int hak_tiny_magazine_flush(int size_class);
 /* The same for every class, mid ones and the buffer of remote frees included. */
 HAK_EXPORT size_t hak_tiny_magazine_flush_all(void);
 
-/* Gives back to the OS all that can be: flushes the calling thread's magazines, returns empty slabs
- * of any thread, and purges every page that is resident but free, in slabs that are in use, too. Returns the
- * bytes purged. Magazines of other running threads are left alone. Cost: system calls in proportion to the
- * number of free ranges. */
+/* Gives back to the OS all that can be: takes what the caches of the calling thread, of sleeping threads and
+ * of threads that have ended hold, returns empty slabs of any thread, and purges every page that is resident
+ * but free, in slabs that are in use, too. Returns the bytes purged meanwhile, those by other threads
+ * included. Magazines of running threads are left alone. Cost: system calls in proportion to the number of
+ * free ranges. */
 HAK_EXPORT size_t hak_collect(void);
 
 /* ---- Call sites ---------------------------------------------------------------------------- */
@@ -153,14 +154,14 @@ HAK_EXPORT int hak_profile_leaks(int fd);
 /* ---- Options ------------------------------------------------------------------------------- */
 
 /* Every option has a name (`stats`), an environment variable (`HAKMEM_STATS`) and a default; the
- * order of precedence is API, environment, the program's `hakmem_conf`, default. */
+ * order of precedence is API, environment, the program's `hakmem_conf`, `HAKMEM_PROFILE`, default. */
 typedef struct hak_option_info {
     const char *name;
     const char *environment;
     const char *type; /* "bool", "size" (K, M, G suffix allowed), "int", "string", "choice" */
     const char *default_value;
     const char *description;
-    const char *source; /* "default", "hakmem_conf", "environment" or "api" */
+    const char *source; /* "default", "profile", "hakmem_conf", "environment" or "api" */
     char value[128];    /* in force now */
 } hak_option_info_t;
 

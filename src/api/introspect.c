@@ -77,13 +77,14 @@ size_t hak_tiny_magazine_flush_all(void) {
 }
 
 size_t hak_collect(void) {
-    size_t holes = 0;
+    uint64_t before = arena_purged_bytes();
     heap_collect();
     for (uint32_t id = 1; id < heap_id_limit(); id++) {
-        holes += holes_purge(heap_by_id(id));
+        holes_purge(heap_by_id(id));
     }
     heap_trim_abandoned();
-    return arena_purge_all() + holes;
+    arena_purge_all();
+    return (size_t)(arena_purged_bytes() - before);
 }
 
 #ifdef HAKMEM_STANDARD_NAMES

@@ -111,8 +111,10 @@ static inline struct slab *arena_header(uintptr_t address) {
 #define ARENA_HOLES_MOST 64
 void arena_purge_holes(const struct iovec *holes, size_t count, bool *done);
 
-/* Purges everything that is free and resident. Returns the bytes. */
-size_t arena_purge_all(void);
+/* Purges everything that is free and resident. */
+void arena_purge_all(void);
+/* What was purged so far, by whomever. */
+uint64_t arena_purged_bytes(void);
 
 /* The address of a header's slab. */
 static inline uintptr_t arena_address(const struct slab *slab) {

@@ -304,14 +304,20 @@ void arena_wait_for_purge(void) {
     }
 }
 
-size_t arena_purge_all(void) {
+void arena_purge_all(void) {
     lock_acquire(&arena.lock);
     arena_forget_refused(); /* the program has asked for it: all is tried */
     behind_show_all();
     retention_forget_breath(&arena.retention);
-    size_t purged = purge_to(0, (struct progress){0}, UINT32_MAX);
+    (void)purge_to(0, (struct progress){0}, UINT32_MAX);
     lock_release(&arena.lock);
-    return purged << SLAB_SHIFT;
+}
+
+uint64_t arena_purged_bytes(void) {
+    lock_acquire(&arena.lock);
+    uint64_t bytes = arena.purged_bytes;
+    lock_release(&arena.lock);
+    return bytes;
 }
 
 void arena_purge_holes(const struct iovec *holes, size_t count, bool *done) {

@@ -266,10 +266,9 @@ static void look_at_heap(struct pass *pass, struct heap *heap) {
     }
 }
 
-size_t holes_purge(struct heap *heap) {
+void holes_purge(struct heap *heap) {
     struct pass pass = {.kind = PASS_ALL, .units = UINT32_MAX, .until_pause = UNITS_AT_ONCE};
     look_at_heap(&pass, heap);
-    return pass.found.bytes;
 }
 
 static struct lock turn; /* one caller at a time; protects the statics of holes_purge_idle */

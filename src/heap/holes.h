@@ -40,7 +40,7 @@ void holes_turn_lost_by_fork(void);
 void holes_note_taken(size_t bytes);
 /* All that were. */
 uint64_t holes_taken_again(void);
-/* All that a heap has. Any thread. Returns the bytes. */
-size_t holes_purge(struct heap *heap);
+/* All that a heap has. Any thread. */
+void holes_purge(struct heap *heap);
 
 #endif

@@ -42,12 +42,11 @@ static NOINLINE void *allocate_run(struct heap *heap, size_t size, size_t alignm
         }
         slab = arena_take_huge(span, alignment, zeros);
     } else {
-        unsigned slabs = (unsigned)(round_up(span, SLAB_BYTES) >> SLAB_SHIFT);
         unsigned alignment_slabs = (unsigned)max_size(alignment >> SLAB_SHIFT, 1);
         enum arena_use use = !testimony_expects_filled(span) ? ARENA_USE_UNKNOWN
                              : tails_allow(span)             ? ARENA_FILLS_RUN
                                                              : ARENA_FILLS_PART;
-        slab = arena_take(slabs, alignment_slabs, SLAB_LARGE, use, &taken);
+        slab = arena_take(large_slabs(span), alignment_slabs, SLAB_LARGE, use, &taken);
         *zeros = (struct zeros){0, taken.zero ? span : 0};
     }
     if (slab == NULL) {
@@ -73,7 +72,7 @@ static NOINLINE void *allocate_run(struct heap *heap, size_t size, size_t alignm
 /* A block on a run that the heap has kept. Nothing has to be done but what the lengths differ in. */
 static inline void *allocate_kept(struct heap *heap, size_t size) {
     size_t span = large_span(size);
-    uintptr_t block = runs_take(heap, (unsigned)(round_up(span, SLAB_BYTES) >> SLAB_SHIFT));
+    uintptr_t block = runs_take(heap, large_slabs(span));
     if (block == 0) {
         return NULL;
     }

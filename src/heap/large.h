@@ -16,6 +16,11 @@ static inline size_t large_span(size_t size) {
     return round_up(max_size(size, 1), OS_PAGE_BYTES);
 }
 
+/* Slabs of a block of the large lane of so many usable bytes. */
+static inline unsigned large_slabs(size_t span) {
+    return (unsigned)(round_up(span, SLAB_BYTES) >> SLAB_SHIFT);
+}
+
 /* `heap` counts and may be NULL. `alignment` is a power of two, `size` at most PTRDIFF_MAX. NULL if there is
  * no memory. */
 void *large_allocate(struct heap *heap, size_t size, size_t alignment, struct zeros *zeros);

@@ -54,41 +54,38 @@ static void *move_huge(struct heap *heap, struct slab *slab, void *p, size_t spa
     return moved;
 }
 
+static bool resize_run(struct heap *heap, struct slab *slab, size_t span) {
+    unsigned slabs = large_slabs(span);
+    bool longer = slabs > slab->run_slabs;
+    bool was_dirty = slab->tail_dirty;
+    size_t had = arena_span(slab);
+    tails_remove(slab, had);
+    if (slabs < slab->run_slabs) {
+        huge_pages_shortened(slab, span);
+    }
+    bool done = slabs == slab->run_slabs || arena_resize(slab, slabs) ||
+                (heap != NULL && runs_return(heap) > 0 && arena_resize(slab, slabs));
+    if (done) {
+        arena_set_span(slab, span);
+    }
+    /* What it has grown into may have been used before, and what it gives up was. */
+    if (was_dirty || (done && (longer || span < had))) {
+        tails_add(slab, arena_span(slab));
+    }
+    return done;
+}
+
 static void *resize(struct heap *heap, void *p, size_t size) {
     struct slab *slab = large_head("invalid realloc", p);
-    if (size <= MID_MAX_BYTES) {
-        return NULL;
+    size_t span = large_span(size);
+    bool was_huge = arena_run_is_huge(slab);
+    if (size <= MID_MAX_BYTES || was_huge != (span > LARGE_MAX_BYTES)) {
+        return NULL; /* a block of another lane from now on */
     }
-    size_t span = round_up(size, OS_PAGE_BYTES);
-    if (!arena_run_is_huge(slab)) {
-        if (span > LARGE_MAX_BYTES) {
-            return NULL;
-        }
-        unsigned slabs = (unsigned)(round_up(span, SLAB_BYTES) >> SLAB_SHIFT);
-        size_t had = arena_span(slab);
-        /* What it grows into may have been used before. */
-        bool tail_dirty = slab->tail_dirty || span < had || slabs > slab->run_slabs;
-        tails_remove(slab, had);
-        if (slabs < slab->run_slabs) {
-            huge_pages_shortened(slab, span);
-        }
-        bool done = slabs == slab->run_slabs || arena_resize(slab, slabs) ||
-                    (heap != NULL && runs_return(heap) > 0 && arena_resize(slab, slabs));
-        if (done) {
-            arena_set_span(slab, span);
-        }
-        if (tail_dirty) {
-            tails_add(slab, arena_span(slab));
-        }
-        return done ? p : NULL;
+    if (!was_huge) {
+        return resize_run(heap, slab, span) ? p : NULL;
     }
-    if (span <= LARGE_MAX_BYTES) {
-        return NULL; /* a block of the large lane again */
-    }
-    if (arena_resize_huge(slab, span)) {
-        return p;
-    }
-    return move_huge(heap, slab, p, span);
+    return arena_resize_huge(slab, span) ? p : move_huge(heap, slab, p, span);
 }
 
 void *large_resize(struct heap *heap, void *p, size_t size) {

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <climits>
+#include <cstdint>
 #include <cstring>
+#include <string>
 
 #include "hakmem.h"
 #include "support/lanes.h"
@@ -119,19 +122,56 @@ TEST(Overhead, AMillionLiveBlocksOf16BytesCostAtMostOneAndAHalfPercent) {
     free_all(blocks);
 }
 
-TEST(Collect, TellsHowMuchItPurged) {
+std::uint64_t purged_so_far() {
+    hak_stats_t stats;
+    hak_stats_get(&stats);
+    return stats.purged_bytes;
+}
+
+// With settings under which all, or nothing, is purged before the blocks' caches are collected.
+class Collect : public testing::TestWithParam<const char *> {
+  protected:
+    void SetUp() override {
+        for (std::size_t i = 0; i < options_.size(); i++) {
+            hak_option_info_t info;
+            for (int k = 0; k < hak_option_count(); k++) {
+                ASSERT_EQ(hak_option_info(k, &info), 0);
+                if (options_[i] == info.name) {
+                    before_[i] = info.value;
+                }
+            }
+            ASSERT_EQ(hak_option_set(options_[i].c_str(), GetParam()), 0);
+        }
+    }
+    void TearDown() override {
+        for (std::size_t i = 0; i < options_.size(); i++) {
+            hak_option_set(options_[i].c_str(), before_[i].c_str());
+        }
+    }
+
+  private:
+    const std::array<std::string, 3> options_ = {"retain_min", "retain_percent", "retain_grace"};
+    std::array<std::string, 3> before_;
+};
+
+TEST_P(Collect, TellsHowMuchItPurged) {
+    constexpr std::size_t kSize = 4000;
     warm_up();
-    PointerArray blocks(1000);
-    allocate_all(blocks, 1024);
+    PointerArray blocks(4000);
+    allocate_all(blocks, kSize);
     EXPECT_LE(hak_collect(), 2 * kMiB) << "with everything live";
     const ResidentMeter meter;
     free_all(blocks);
+    const std::uint64_t before = purged_so_far();
     const std::size_t purged = hak_collect();
-    const std::ptrdiff_t given_back = -meter.growth();
-    // What went back on the way down was not purged by this call.
-    EXPECT_LE(purged, static_cast<std::size_t>(std::max<std::ptrdiff_t>(given_back, 0)) + 2 * kMiB);
+    EXPECT_EQ(purged, purged_so_far() - before);
+    EXPECT_GE(purged, 64 * kSize) << "what the magazine held";
+    EXPECT_LE(purged, static_cast<std::size_t>(std::max<std::ptrdiff_t>(-meter.growth(), 0)) + 2 * kMiB)
+        << "what went back on the way down was not purged by this call";
     hak_collect();
     EXPECT_EQ(hak_collect(), 0u) << "nothing is left to purge";
 }
+
+INSTANTIATE_TEST_SUITE_P(Retaining, Collect, testing::Values("0", "1000"));
 
 } // namespace
