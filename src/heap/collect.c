@@ -30,6 +30,7 @@ static void collect(bool of_sleeping_threads) {
         }
     }
     heap_retire_abandoned();
+    shared_heap_collect();
     sampling_collect();
     for (uint32_t id = 1; id < heap_id_limit(); id++) {
         parcels_return(self, heap_by_id(id));

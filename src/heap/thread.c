@@ -238,6 +238,15 @@ void shared_heap_unlock(void) {
     lock_release(&shared_lock);
 }
 
+COLD void shared_heap_collect(void) {
+    lock_acquire(&shared_lock);
+    if (shared_heap != NULL) {
+        heap_flush_all(shared_heap, FLUSH_API);
+        heap_retire_slabs(shared_heap);
+    }
+    lock_release(&shared_lock);
+}
+
 /* ---- Fork --------------------------------------------------------------------------------------- */
 
 /* glibc's fork takes the lock of its list of streams after the handlers have run; a thread that holds

@@ -43,6 +43,8 @@ static inline struct heap *thread_heap_get_to_free(uint32_t owner) {
 /* The heap that serves threads without one, locked; NULL if there is no memory. */
 struct heap *shared_heap_lock(void);
 void shared_heap_unlock(void);
+/* What it caches goes back to its slabs. */
+void shared_heap_collect(void);
 
 /* Sets the library up if nothing has yet. */
 void runtime_start(void);

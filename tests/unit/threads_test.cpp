@@ -1,9 +1,12 @@
 // Threads × sizes × lifetimes, and threads in great numbers.
 #include <gtest/gtest.h>
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <deque>
 #include <mutex>
@@ -303,6 +306,54 @@ TEST(Threads, ThatOnlyFreeALittleNeedNoHeap) {
     const hak_stats_t after = stats_now();
     EXPECT_EQ(after.heaps_active + after.heaps_abandoned, before.heaps_active + before.heaps_abandoned);
     EXPECT_LT(after.live_bytes, before.live_bytes);
+}
+
+// A thread's heap goes with it, in a destructor; what later ones allocate comes from one heap for all.
+class LateDestructor {
+  public:
+    LateDestructor() {
+        EXPECT_EQ(pthread_key_create(&key, run), 0);
+    }
+    ~LateDestructor() {
+        pthread_key_delete(key);
+    }
+    void in_a_thread() {
+        std::thread([] {
+            hak_free(hak_malloc(1)); // so that it has a heap
+            pthread_setspecific(key, reinterpret_cast<void *>(std::uintptr_t{2}));
+        }).join();
+    }
+
+  private:
+    static void run(void *rounds) {
+        const auto left = reinterpret_cast<std::uintptr_t>(rounds) - 1;
+        if (left > 0) {
+            pthread_setspecific(key, reinterpret_cast<void *>(left)); // once more, after the heap has gone
+            return;
+        }
+        for (const std::size_t size : kEdges) {
+            void *block = size <= kMidLimit ? hak_malloc(size) : nullptr;
+            hak_free(block);
+        }
+    }
+    static inline pthread_key_t key;
+};
+
+TEST(Threads, WhatLateDestructorsLeaveIsCollected) {
+    hak_stats_t stats;
+    LateDestructor destructor;
+    for (int i = 0; i < 3; i++) { // sets up what stays for good
+        destructor.in_a_thread();
+        hak_collect();
+    }
+    hak_stats_get(&stats);
+    EXPECT_EQ(stats.cached_bytes, 0u);
+    const std::uint64_t slabs = stats.slabs_in_use;
+    destructor.in_a_thread();
+    hak_collect();
+    hak_stats_get(&stats);
+    EXPECT_EQ(stats.cached_bytes, 0u);
+    EXPECT_EQ(stats.slabs_in_use, slabs);
 }
 
 } // namespace
