@@ -8,7 +8,6 @@
 #include "arena/address_space.h"
 #include "base/bits.h"
 #include "hakmem.h"
-#include "heap/thread.h"
 #include "os/os.h"
 
 #include <sys/mman.h>

@@ -39,7 +39,7 @@ static bool superslab_free(const struct region *r, size_t s) {
 }
 
 /* What is searched for; `sparing` wants what needs the OS least, which has just refused. */
-struct search {
+struct fit {
     size_t superslabs;
     size_t step; /* between places where it may begin */
     bool sparing;
@@ -109,7 +109,7 @@ static bool better(const struct run *run, const struct run *than, bool sparing) 
     return run->dirty != than->dirty ? run->dirty > than->dirty : run->length < than->length;
 }
 
-static void consider(const struct search *search, struct run run, struct run *best) {
+static void consider(const struct fit *search, struct run run, struct run *best) {
     size_t end = run.first + search->superslabs;
     run.uncommitted = end - min_size(end, run.region->committed);
     if (best->region == NULL || better(&run, best, search->sparing)) {
@@ -119,7 +119,7 @@ static void consider(const struct search *search, struct run run, struct run *be
 
 /* Looks at every place for the run in the free superslabs begin..end-1, but of those where nothing is
  * resident at the first alone. */
-static void fit_within(const struct search *search, struct region *r, size_t begin, size_t end,
+static void fit_within(const struct fit *search, struct region *r, size_t begin, size_t end,
                        struct run *best) {
     size_t superslabs = search->superslabs;
     size_t step = search->step;
@@ -155,7 +155,7 @@ static void fit_within(const struct search *search, struct region *r, size_t beg
 
 /* The free run that needs the fewest pages from the OS; of equals the one in the shortest free one, so that
  * long ones stay, and of those the lowest. */
-static bool find_run(const struct search *search, struct run *best) {
+static bool find_run(const struct fit *search, struct run *best) {
     best->region = NULL;
     for (struct region *r = arena.oldest; r != NULL; r = r->next) {
         for (size_t begin = next_of(r, 0, true); begin < r->superslabs;) {
@@ -168,7 +168,7 @@ static bool find_run(const struct search *search, struct run *best) {
 }
 
 static bool best_fit(size_t superslabs, size_t alignment, struct run *best) {
-    struct search search = {superslabs, max_size(alignment >> SUPERSLAB_SHIFT, 1), false};
+    struct fit search = {superslabs, max_size(alignment >> SUPERSLAB_SHIFT, 1), false};
     if (!find_run(&search, best)) {
         return false;
     }

@@ -2,7 +2,6 @@
 
 #include "arena/arena.h"
 #include "arena/behind.h"
-#include "arena/internal.h"
 #include "arena/testimony.h"
 #include "options/options.h"
 #include "os/os.h"

@@ -25,7 +25,7 @@ struct part {
 
 /* Where the metadata of a region of `slabs` slabs lies. */
 struct plan {
-    struct part headers, states, bits, head_back, page_words, small_bitmaps, bitmaps;
+    struct part states, bits, head_back, page_words, small_bitmaps, bitmaps;
     size_t bitmap_words; /* of one bitmap over superslabs */
     size_t total;
 };
@@ -47,7 +47,7 @@ static struct plan plan_region(size_t bytes) {
     size_t bits = (AVAIL_LEVELS + 4) * sizeof(uint64_t) * plan.bitmap_words;
     size_t front = sizeof(struct region);
     size_t at = REGION_HEADERS_OFFSET;
-    plan.headers = place(&at, slabs * sizeof(struct slab));
+    (void)place(&at, slabs * sizeof(struct slab)); /* the headers */
     bool small = front + states + bits + slabs + 4 * CACHE_LINE_BYTES <= REGION_HEADERS_OFFSET;
     size_t *where = small ? &front : &at;
     *where = round_up(*where, CACHE_LINE_BYTES);

@@ -24,6 +24,10 @@
 /* On the declaration of a variable: addressed directly, not through the global offset table. */
 #define INTERNAL __attribute__((visibility("hidden")))
 
+/* 2^64 over the golden ratio: a product with it spreads what is alike over its highest bits (Knuth, The Art
+ * of Computer Programming, 6.4). */
+#define GOLDEN_64 0x9E3779B97F4A7C15u
+
 static inline unsigned bit_lowest(uint64_t x) { /* x != 0 */
     return (unsigned)__builtin_ctzll(x);
 }

@@ -4,7 +4,6 @@
 #include "heap/holes.h"
 #include "heap/slack.h"
 #include "os/os.h"
-#include "os/report.h"
 
 /* Partly-used slabs looked at for the fullest. */
 #define CHOICES 8
@@ -282,7 +281,7 @@ void bin_queue(struct heap *self, struct slab *slab) {
         struct slab *head = atomic_load_explicit(&owner->inbox, memory_order_relaxed);
         do {
             slab->next = head;
-            /* release pairs with the acquire in drain_inbox; seq_cst for what follows */
+            /* release pairs with the acquire in bin_drain_inbox; seq_cst for what follows */
         } while (!atomic_compare_exchange_weak_explicit(&owner->inbox, &head, slab, memory_order_seq_cst,
                                                         memory_order_relaxed));
     }
@@ -376,7 +375,7 @@ static bool fresh_slab(struct heap *heap, unsigned size_class) {
 
 /* The fullest of the partly-used slabs becomes the current one. */
 static bool partial_slab(struct heap *heap, unsigned size_class) {
-    /* relaxed: an idle look; drain_inbox acquires */
+    /* relaxed: an idle look; bin_drain_inbox acquires */
     if (list_first(heap, size_class) == NULL &&
         atomic_load_explicit(&heap->inbox, memory_order_relaxed) == NULL) {
         return false;

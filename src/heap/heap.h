@@ -221,10 +221,6 @@ static inline unsigned page_word_class(uint32_t word) {
     return (word & ((1u << PAGE_WORD_OWNER_SHIFT) - 1)) / CLASS_SCALE;
 }
 
-static inline unsigned magazine_class(const struct heap *heap, const struct magazine *magazine) {
-    return (unsigned)(magazine - heap->magazines);
-}
-
 /* A guess: the owner may be pushing and popping meanwhile. Its fields are plain words, written whole. */
 static inline __attribute__((no_sanitize("thread"))) size_t
 magazine_count_from_outside(const struct magazine *m) {

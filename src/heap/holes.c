@@ -8,8 +8,6 @@
 #include "os/report.h"
 #include "os/thread.h"
 
-#include <string.h>
-
 /* What a pass costs is counted in units of a look at a slab's header, which mostly is not in the cache. */
 #define UNITS_OF_A_HOLE 16 /* and one for each page */
 #define WORDS_OF_A_UNIT 4
@@ -301,10 +299,7 @@ bool holes_purge_idle(unsigned units) {
         periods = 0;
         for (uint32_t i = 1; i < heaps && may_go_on(&pass); i++) {
             next_heap = next_heap % (heaps - 1) + 1;
-            struct heap *heap = heap_by_id(next_heap);
-            if (heap != NULL) {
-                look_at_heap(&pass, heap);
-            }
+            look_at_heap(&pass, heap_by_id(next_heap));
         }
         if (pass.units == 0) {
             next_heap--; /* the rest of its slabs is the first of the next pass */

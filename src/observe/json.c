@@ -1,7 +1,5 @@
 #include "observe/json.h"
 
-#include <string.h>
-
 static void quoted(struct output *out, const char *s) {
     out_char(out, '"');
     for (; *s != '\0'; s++) {

@@ -32,7 +32,7 @@ static struct site *_Atomic sites;
 static struct site unknown; /* site 0, and every site for which there was no room */
 
 static size_t hash(hak_site_t key) {
-    return (size_t)((key * 0x9E3779B97F4A7C15u) >> 40) % SITES;
+    return (size_t)((key * GOLDEN_64) >> 40) % SITES;
 }
 
 /* Without a lock, which a fork might leave held in the child for ever. */

@@ -1,8 +1,8 @@
 #define _GNU_SOURCE
 #include "observe/stats.h"
 
-#include "arena/arena.h"
 #include "arena/page_map.h"
+#include "arena/region.h"
 #include "base/bits.h"
 #include "hakmem.h"
 #include "observe/census.h"

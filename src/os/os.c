@@ -2,7 +2,6 @@
 #include "os/os.h"
 
 #include "base/bits.h"
-#include "base/text.h"
 #include "os/fault.h"
 #include "os/sanitized.h"
 

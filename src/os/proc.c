@@ -5,8 +5,6 @@
 #include "os/os.h"
 #include "os/reader.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/syscall.h>

@@ -8,7 +8,6 @@
 #include "os/os.h"
 #include "os/report.h"
 #include "os/signal.h"
-#include "os/sink.h"
 #include "profile/dump.h"
 #include "profile/leaks.h"
 #include "profile/sample.h"

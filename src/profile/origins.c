@@ -1,5 +1,6 @@
 #include "profile/origins.h"
 
+#include "base/bits.h"
 #include "profile/pages.h"
 
 #include <string.h>
@@ -25,7 +26,7 @@ static void *take(struct origins *origins, size_t bytes) {
 static uint64_t hash_of(const uintptr_t *frames, size_t depth) {
     uint64_t hash = depth;
     for (size_t i = 0; i < depth; i++) {
-        hash = (hash ^ frames[i]) * 0x9E3779B97F4A7C15u;
+        hash = (hash ^ frames[i]) * GOLDEN_64;
         hash ^= hash >> 29;
     }
     return hash;

@@ -1,5 +1,7 @@
 #include "profile/poisson.h"
 
+#include "base/bits.h"
+
 #include <string.h>
 
 #define LN_2 0.69314718055994530942
@@ -9,7 +11,7 @@
 
 /* SplitMix64 (Steele, Lea, Flood 2014). */
 static uint64_t next(uint64_t *state) {
-    uint64_t z = *state += 0x9E3779B97F4A7C15u;
+    uint64_t z = *state += GOLDEN_64;
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
     return z ^ (z >> 31);

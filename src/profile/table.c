@@ -1,11 +1,12 @@
 #include "profile/table.h"
 
+#include "base/bits.h"
 #include "profile/pages.h"
 
 #define FIRST_CAPACITY 256
 
 static size_t home_of(const struct table *table, uintptr_t address) {
-    return (size_t)((address * 0x9E3779B97F4A7C15u) >> (64 - bit_highest(table->capacity)));
+    return (size_t)((address * GOLDEN_64) >> (64 - bit_highest(table->capacity)));
 }
 
 static size_t after(const struct table *table, size_t slot) {

@@ -43,5 +43,5 @@ void cache_put(uint64_t key, struct rule rule) {
     }
     uint64_t word = rule_word(rule);
     atomic_store_explicit(&set[0].rule, word, memory_order_relaxed);
-    atomic_store_explicit(&set[0].check, key ^ word * CACHE_MIX, memory_order_relaxed);
+    atomic_store_explicit(&set[0].check, key ^ word * GOLDEN_64, memory_order_relaxed);
 }

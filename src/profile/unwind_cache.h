@@ -15,10 +15,9 @@
 
 #define CACHE_SETS_LOG2 12
 #define CACHE_WAYS 2
-#define CACHE_MIX 0x9E3779B97F4A7C15u
 
 struct cache_entry {
-    _Atomic uint64_t check; /* key ^ rule * CACHE_MIX, which a mixture of two entries does not fulfil */
+    _Atomic uint64_t check; /* key ^ rule * GOLDEN_64, which a mixture of two entries does not fulfil */
     _Atomic uint64_t rule;  /* 0: none */
 };
 
@@ -37,7 +36,7 @@ static inline uint64_t cache_key(uintptr_t address, uint64_t module_identity) {
 }
 
 static inline size_t cache_set(uint64_t key) {
-    return (size_t)(key * CACHE_MIX >> (64 - CACHE_SETS_LOG2));
+    return (size_t)(key * GOLDEN_64 >> (64 - CACHE_SETS_LOG2));
 }
 
 static inline bool cache_get(uint64_t key, struct rule *out) {
@@ -51,7 +50,7 @@ static inline bool cache_get(uint64_t key, struct rule *out) {
         /* relaxed: the entry checks itself */
         uint64_t rule = atomic_load_explicit(&set[way].rule, memory_order_relaxed);
         uint64_t check = atomic_load_explicit(&set[way].check, memory_order_relaxed);
-        if (LIKELY((check ^ rule * CACHE_MIX) == key && rule != 0)) {
+        if (LIKELY((check ^ rule * GOLDEN_64) == key && rule != 0)) {
             *out = rule_from_word(rule);
             return true;
         }

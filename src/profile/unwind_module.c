@@ -50,7 +50,7 @@ static uint64_t identity_of(const struct module *m, const void *handle) {
     words[6] = build_id(m->start, m->end);
     uint64_t hash = 0;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        hash = (hash ^ words[i]) * 0x9E3779B97F4A7C15u;
+        hash = (hash ^ words[i]) * GOLDEN_64;
         hash ^= hash >> 32;
     }
     return hash;

@@ -2,7 +2,8 @@
  *
  * 8, then every 16 bytes to 128, then eight to a doubling up to 64 KiB. Promises that the table from
  * size to class is the only place that knows the spacing: `free` reads the class from the page map,
- * never from a size, so the table may change while the program runs. Relies on nothing.
+ * never from a size, so the table may change while the program runs. Relies on layout
+ * (the bytes of a slab) and os (those of a page).
  */
 #ifndef HAKMEM_SLAB_SIZE_CLASS_H
 #define HAKMEM_SLAB_SIZE_CLASS_H
@@ -76,7 +77,7 @@ struct size_class_use {
     _Atomic uint32_t
         largest; /* request of this window; relaxed: losing one costs a request the spaced class */
     /* The blocks of its exact class, or 0. release store in size_class_grow pairs with the acquire load in
-     * size_class_for: whoever sees it sees the class. */
+     * size_class_for_mid: whoever sees it sees the class. */
     _Atomic uint32_t exact_bytes;
 };
 extern INTERNAL struct size_class_use size_class_uses[EXACT_CLASSES];
@@ -107,7 +108,7 @@ unsigned size_class_count_exact(void);
 /* Whether there is such a class: whoever did not get its number from a block or a slab must ask. */
 static inline bool size_class_exists(unsigned c) {
     return c < SPACED_CLASSES ||
-           /* acquire: as in size_class_for */
+           /* acquire: as in size_class_for_mid */
            atomic_load_explicit(&size_class_uses[c - SPACED_CLASSES].exact_bytes, memory_order_acquire) != 0;
 }
 

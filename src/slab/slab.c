@@ -120,7 +120,7 @@ size_t slab_settle(struct slab *slab, uint64_t pending[2]) {
     }
     atomic_store_explicit(&slab->bump, c->blocks, memory_order_relaxed);
     for (unsigned half = 0; half < 2; half++) {
-        /* release pairs with the acquire in slab_take of the next owner */
+        /* release pairs with the acquire in slab_take_returned of the next owner */
         atomic_fetch_or_explicit(&slab->summary[half], pending[half], memory_order_release);
         pending[half] = 0;
     }
