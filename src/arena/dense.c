@@ -16,13 +16,18 @@
 /* What was ahead counts half as soon as it has been so many slabs. */
 #define OFFERED_REMEMBERED 1024
 
-/* A kernel that had none to give is asked again after so many superslabs, and then after twice as many. */
-#define REFUSED_LEAST 8u
-#define REFUSED_MOST 1024u
+/* To clear a huge page takes 0.1 to 0.3 ms. On a virtual machine from which the host has taken free memory
+ * back, one that is new has to be found by the host first, as five hundred of its pages: 5 ms, which small
+ * pages do not cost, because the kernel has them of what was used lately. */
+#define SLOW_NS 1500000u
+/* Where the kernel had none to give, or one that was slow, it is asked again after so many superslabs, and
+ * then after twice as many. */
+#define PAUSE_LEAST 16u
+#define PAUSE_MOST 1024u
 
 _Static_assert(SUPERSLAB_BYTES == OS_HUGE_PAGE_BYTES, "a superslab is one huge page");
 
-static uint32_t to_skip, skipped_last; /* under the arena's lock */
+static uint32_t to_skip, last_pause; /* superslabs; under the arena's lock */
 /* Of late: slabs that came ahead, but for those that runs as long as the last to offer any took; those that
  * others took; and the length of that run. Under the arena's lock. */
 static size_t ahead_offered, ahead_taken;
@@ -51,11 +56,11 @@ static bool is_worth_it(const struct superslab *state, unsigned slabs, enum aren
            arena.dirty_slabs + arena.filling_slabs + rest <= retention_purge_target(bound);
 }
 
-static void note_answer(bool given) {
-    skipped_last = given               ? 0
-                   : skipped_last == 0 ? REFUSED_LEAST
-                                       : (uint32_t)min_size(2 * (size_t)skipped_last, REFUSED_MOST);
-    to_skip = skipped_last;
+static void note_answer(bool worth_asking) {
+    last_pause = worth_asking      ? 0
+                 : last_pause == 0 ? PAUSE_LEAST
+                                   : (uint32_t)min_size(2 * (size_t)last_pause, PAUSE_MOST);
+    to_skip = last_pause;
 }
 
 void dense_note_ahead(struct superslab *state, uint32_t ahead) {
@@ -98,7 +103,8 @@ bool dense_fill(struct region *r, size_t superslab, unsigned slabs, enum arena_u
     arena.filling_slabs += bit_count(rest);
     arena_begin_purging();
     lock_release(&arena.lock);
-    bool given = os_back_by_huge_page((void *)region_superslab_address(r, superslab));
+    uint64_t took_ns;
+    bool given = os_back_by_huge_page((void *)region_superslab_address(r, superslab), &took_ns);
     lock_acquire(&arena.lock);
     arena_end_purging();
     arena.filling_slabs -= bit_count(rest);
@@ -112,7 +118,7 @@ bool dense_fill(struct region *r, size_t superslab, unsigned slabs, enum arena_u
         arena.superslabs_dense++;
     }
     region_note(r, superslab);
-    note_answer(given);
+    note_answer(given && took_ns < SLOW_NS);
     return given;
 }
 

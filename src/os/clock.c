@@ -40,9 +40,16 @@ static inline uint64_t stalled_ns(void) {
 }
 #endif
 
+static uint64_t in_ns(struct timespec time) {
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
 uint64_t os_now_ns(void) {
-    struct timespec now = read_clock(CLOCK_MONOTONIC);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec + stalled_ns();
+    return in_ns(read_clock(CLOCK_MONOTONIC)) + stalled_ns();
+}
+
+uint64_t os_thread_ns(void) {
+    return in_ns(read_clock(CLOCK_THREAD_CPUTIME_ID));
 }
 
 uint64_t os_real_ms(void) {

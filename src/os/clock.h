@@ -1,6 +1,7 @@
 /* Clocks beside os_now_ms.
  *
- * Promises no system call where the kernel has a vDSO, and to keep errno. Relies on libc's clock_gettime.
+ * Promises no system call where the kernel has a vDSO, but where it says so, and to keep errno. Relies on
+ * libc's clock_gettime.
  */
 #ifndef HAKMEM_OS_CLOCK_H
 #define HAKMEM_OS_CLOCK_H
@@ -14,6 +15,8 @@ extern "C" {
 
 /* Only goes forward; exact, for measuring short times. */
 uint64_t os_now_ns(void);
+/* That the calling thread has had of the processor. A system call. */
+uint64_t os_thread_ns(void);
 /* Since 1970. */
 uint64_t os_real_ms(void);
 

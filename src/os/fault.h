@@ -5,6 +5,8 @@
 #ifndef HAKMEM_OS_FAULT_H
 #define HAKMEM_OS_FAULT_H
 
+#include <stdint.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -21,6 +23,10 @@ enum os_fault {
  * `count` < 0 means every one; 0 switches the fault off. Process-wide; call while no other thread
  * is inside the OS layer, or accept that it may take effect a call late. */
 void os_fault_set(enum os_fault kind, long after, long count);
+
+/* How long os_back_by_huge_page says that a huge page took, from now on: what tests see shall not depend on
+ * the machine. 0 until then. */
+void os_fault_set_huge_page_ns(uint64_t ns);
 
 #ifdef __cplusplus
 }

@@ -2,6 +2,7 @@
 #include "os/os.h"
 
 #include "base/bits.h"
+#include "os/clock.h"
 #include "os/fault.h"
 #include "os/sanitized.h"
 
@@ -222,15 +223,35 @@ bool os_ask_for_huge_pages(void *address, size_t bytes, bool wanted) {
     return KEEPING_ERRNO(int, madvise(address, bytes, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE)) == 0;
 }
 
-COLD bool os_back_by_huge_page(void *address) {
+#ifdef HAKMEM_FAULTS
+static _Atomic uint64_t huge_page_ns; /* relaxed: a test sets it before it looks what follows */
+
+void os_fault_set_huge_page_ns(uint64_t ns) {
+    atomic_store_explicit(&huge_page_ns, ns, memory_order_relaxed);
+}
+
+static uint64_t time_of_huge_page(uint64_t measured) {
+    (void)measured;
+    return atomic_load_explicit(&huge_page_ns, memory_order_relaxed);
+}
+#else
+static inline uint64_t time_of_huge_page(uint64_t measured) {
+    return measured;
+}
+#endif
+
+COLD bool os_back_by_huge_page(void *address, uint64_t *took_ns) {
     unsigned char last = 1; /* where the kernel does not say, more may be resident, and not less */
+    *took_ns = 0;
     count_call();
     bool may_split =
         KEEPING_ERRNO(int, madvise(address, 0, MADV_COLD)) == 0; /* of nothing: does it know that? */
     if (!may_split || !os_ask_for_huge_pages(address, OS_HUGE_PAGE_BYTES, true)) {
         return false;
     }
+    uint64_t begun = os_thread_ns();
     *(volatile unsigned char *)address = 0;
+    *took_ns = time_of_huge_page(os_thread_ns() - begun);
     os_ask_for_huge_pages(address, OS_HUGE_PAGE_BYTES, false);
     count_call();
     KEEPING_ERRNO(int, mincore((char *)address + OS_HUGE_PAGE_BYTES - OS_PAGE_BYTES, OS_PAGE_BYTES, &last));

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "hakmem.h"
+#include "os/fault.h"
 #include "support/huge_pages.h"
 #include "support/random.h"
 #include "support/resident.h"
@@ -66,6 +67,7 @@ void expect_contents(void *block, std::size_t i, std::size_t size) {
 class Dense : public testing::TestWithParam<std::size_t> {
   protected:
     ~Dense() override {
+        os_fault_set_huge_page_ns(0);
         hak_option_set("huge_pages", "1");
         hak_collect();
     }
@@ -144,6 +146,35 @@ TEST_P(Dense, ARefusalCostsNothingButTheHugePages) {
     for (std::size_t i = 0; i < blocks.size(); i++) {
         expect_contents(blocks[i], i, GetParam());
         hak_free(blocks[i]);
+    }
+}
+
+// What a machine takes so long for is asked for less and less, and again when it has become quick.
+TEST_P(Dense, WhatIsSlowIsSeldomAskedFor) {
+    constexpr std::uint64_t kSlowNs = 5'000'000;
+    hak_collect();
+    const ResidentMeter meter;
+    const auto huge_pages = [] { return hakmem_test::counter("superslabs_dense"); };
+    PointerArray slowly((kGround + 2 * kMore) / GetParam());
+    PointerArray quickly(kHeap / GetParam());
+    const std::uint64_t had = huge_pages();
+    os_fault_set_huge_page_ns(kSlowNs);
+    fill(slowly, GetParam());
+    const std::uint64_t slow = huge_pages() - had;
+    os_fault_set_huge_page_ns(0);
+    fill(quickly, GetParam());
+    const std::uint64_t quick = huge_pages() - had - slow;
+    if (kernel_has_huge_pages()) {
+        EXPECT_GE(slow, 1u);
+        EXPECT_LE(slow, 5u) << "of " << (kGround + 2 * kMore) / (2 * kMiB) << " superslabs";
+        EXPECT_GE(quick, kHeap / (2 * kMiB) / 4);
+    }
+    meter.expect_growth_within(2 * kHeap + kMore + kHeap / 8 + 2 * kMiB, "by blocks that are all filled");
+    for (PointerArray *blocks : {&slowly, &quickly}) {
+        for (std::size_t i = 0; i < blocks->size(); i++) {
+            expect_contents((*blocks)[i], i, GetParam());
+            hak_free((*blocks)[i]);
+        }
     }
 }
 
