@@ -1,5 +1,6 @@
 #include "arena/dense.h"
 
+#include "arena/huge_price.h"
 #include "arena/internal.h"
 #include "options/options.h"
 #include "os/os.h"
@@ -16,18 +17,8 @@
 /* What was ahead counts half as soon as it has been so many slabs. */
 #define OFFERED_REMEMBERED 1024
 
-/* To clear a huge page takes 0.1 to 0.3 ms. On a virtual machine from which the host has taken free memory
- * back, one that is new has to be found by the host first, as five hundred of its pages: 5 ms, which small
- * pages do not cost, because the kernel has them of what was used lately. */
-#define SLOW_NS 1500000u
-/* Where the kernel had none to give, or one that was slow, it is asked again after so many superslabs, and
- * then after twice as many. */
-#define PAUSE_LEAST 16u
-#define PAUSE_MOST 1024u
-
 _Static_assert(SUPERSLAB_BYTES == OS_HUGE_PAGE_BYTES, "a superslab is one huge page");
 
-static uint32_t to_skip, last_pause; /* superslabs; under the arena's lock */
 /* Of late: slabs that came ahead, but for those that runs as long as the last to offer any took; those that
  * others took; and the length of that run. Under the arena's lock. */
 static size_t ahead_offered, ahead_taken;
@@ -54,13 +45,6 @@ static bool is_worth_it(const struct superslab *state, unsigned slabs, enum aren
            state->dirty == 0 && /* of the rest, too: it leaves circulation and comes back as one */
            ahead <= arena.used_slabs / part_for(slabs, use) &&
            arena.dirty_slabs + arena.filling_slabs + rest <= retention_purge_target(bound);
-}
-
-static void note_answer(bool worth_asking) {
-    last_pause = worth_asking      ? 0
-                 : last_pause == 0 ? PAUSE_LEAST
-                                   : (uint32_t)min_size(2 * (size_t)last_pause, PAUSE_MOST);
-    to_skip = last_pause;
 }
 
 void dense_note_ahead(struct superslab *state, uint32_t ahead) {
@@ -90,11 +74,7 @@ static void note_offered(size_t slabs, unsigned run_slabs) {
 
 bool dense_fill(struct region *r, size_t superslab, unsigned slabs, enum arena_use use) {
     struct superslab *state = &r->states[superslab];
-    if (!is_worth_it(state, slabs, use)) {
-        return false;
-    }
-    if (to_skip > 0) {
-        to_skip--;
+    if (!is_worth_it(state, slabs, use) || !huge_price_allows(1)) {
         return false;
     }
     uint32_t rest = state->free;
@@ -118,7 +98,7 @@ bool dense_fill(struct region *r, size_t superslab, unsigned slabs, enum arena_u
         arena.superslabs_dense++;
     }
     region_note(r, superslab);
-    note_answer(given && took_ns < SLOW_NS);
+    (void)huge_price_note(given, took_ns);
     return given;
 }
 

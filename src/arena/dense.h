@@ -5,13 +5,11 @@
  * all that is; and it is kept for others that fill their runs, as long as there is anything else. The kernel
  * keeps a huge page as long as a part of it is used, so whoever gives a part back has it split first: what
  * leaves the counts leaves the machine, too. (Where the kernel cannot split it, because a fork shares it or
- * something pins it, it is tried again with the next part.) What huge pages cost differs from machine to
- * machine, and from minute to minute on virtual ones: each is timed, and while they are slow few are asked
- * for.
+ * something pins it, it is tried again with the next part.)
  *
  * Promises that free memory stays within its bound, and that blocks of which little is known lie on huge
- * pages only where no other memory is left. The arena's lock protects the state. Relies on regions, retention
- * and os.
+ * pages only where no other memory is left. The arena's lock protects the state. Relies on regions,
+ * retention, huge_price and os.
  */
 #ifndef HAKMEM_ARENA_DENSE_H
 #define HAKMEM_ARENA_DENSE_H

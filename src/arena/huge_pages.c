@@ -2,6 +2,8 @@
 
 #include "arena/arena.h"
 #include "arena/behind.h"
+#include "arena/huge_price.h"
+#include "arena/internal.h"
 #include "arena/testimony.h"
 #include "options/options.h"
 #include "os/os.h"
@@ -20,6 +22,9 @@
 #define WATCHED_PART 4
 /* And blocks that have such an end at a time: 4 MiB. */
 #define NEXT_AHEAD_MOST 2
+
+/* Of so many superslabs of a block, the first is tried: 16 MiB. */
+#define TRIED_OF 8
 
 static _Atomic size_t asking; /* relaxed: a limit that may be passed by a few */
 
@@ -58,6 +63,35 @@ static void ask_no_more(struct slab *head, size_t first) {
     os_ask_for_huge_pages(superslab_of(head, first), (superslabs - first) << SUPERSLAB_SHIFT, false);
 }
 
+static bool are_quick(size_t superslabs) {
+    lock_acquire(&arena.lock);
+    bool quick = huge_price_allows(superslabs);
+    lock_release(&arena.lock);
+    return quick;
+}
+
+static bool is_quick(uint64_t ns) {
+    lock_acquire(&arena.lock);
+    bool quick = huge_price_note(true, ns);
+    lock_release(&arena.lock);
+    return quick;
+}
+
+/* Of those that have been asked for, takes a few now, which the program would take soon, to see how long that
+ * takes: if too long, it gets small pages from there on. */
+static void try_some(struct slab *head, size_t first, size_t end) {
+    bool quick = true;
+    for (size_t s = first; head->huge_pages && quick && s < end; s += TRIED_OF) {
+        unsigned char resident = 1; /* nor is anything learned where the kernel does not say */
+        if (os_which_resident(superslab_of(head, s), 1, &resident) && resident == 0) {
+            quick = is_quick(os_touch(superslab_of(head, s)));
+        }
+    }
+    if (!quick) {
+        ask_no_more(head, first);
+    }
+}
+
 /* Where the huge pages of a block end. */
 static size_t huge_end(const struct slab *head, size_t bytes) {
     if (!arena_run_is_huge(head)) {
@@ -89,6 +123,7 @@ static void get_ahead(struct slab *head, size_t bytes, uint64_t sparse) {
             head->tail_dirty = true;
         }
         purge_sparse(head, sparse, whole >> SUPERSLAB_SHIFT);
+        try_some(head, 0, whole >> SUPERSLAB_SHIFT);
     }
     if (whole < bytes) {
         os_populate((void *)(arena_address(head) + whole), bytes - whole);
@@ -113,7 +148,9 @@ void huge_pages_taken(struct slab *head, size_t bytes, struct huge_pages_found f
     if (!option_bool(OPTION_HUGE_PAGES) || bytes < SLAB_BYTES || !found.worth_asking || arena_is_scarce()) {
         return;
     }
-    head->ahead = testimony_says_filled(arena_address(head), bytes);
+    size_t superslabs = huge_end(head, bytes) >> SUPERSLAB_SHIFT;
+    head->ahead = testimony_says_filled(arena_address(head), bytes) &&
+                  (found.filled || superslabs == 0 || are_quick(superslabs));
     watch(head, bytes, found.zeros);
     if (head->ahead && !found.filled) {
         get_ahead(head, bytes, found.sparse);
@@ -194,8 +231,9 @@ void huge_pages_grown(struct slab *head, size_t had, size_t bytes) {
     size_t whole = by_steps ? round_up(bytes, SUPERSLAB_BYTES) : round_down(bytes, SUPERSLAB_BYTES);
     size_t end = whole >> SUPERSLAB_SHIFT;
     if (first < end && first > 0 && bytes <= 2 * had && !arena_is_scarce() &&
-        testimony_is_filled(arena_address(head), had, head->ahead)) {
+        testimony_is_filled(arena_address(head), had, head->ahead) && are_quick(end - first)) {
         ask(head, first, end);
+        try_some(head, round_up(had, SUPERSLAB_BYTES) >> SUPERSLAB_SHIFT, end);
         if (by_steps && head->huge_pages && whole > bytes) {
             behind_give_up(head);
             head->tail_dirty = head->next_ahead = true;

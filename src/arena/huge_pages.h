@@ -3,7 +3,8 @@
  * Promises that a block gets them only where enough earlier ones of about its size were found filled
  * (testimony.h), or where the block itself was when it grew, so that resident memory does not swell; and that
  * free memory asks for none, whatever it was used for before. Superslabs that several blocks share are the
- * matter of dense.h. Callers hold no lock. Relies on testimony, regions and os.
+ * matter of dense.h. While huge pages are slow (huge_price.h), blocks go without. Callers hold no lock.
+ * Relies on testimony, huge_price, regions and os.
  */
 #ifndef HAKMEM_ARENA_HUGE_PAGES_H
 #define HAKMEM_ARENA_HUGE_PAGES_H

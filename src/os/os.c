@@ -240,6 +240,12 @@ static inline uint64_t time_of_huge_page(uint64_t measured) {
 }
 #endif
 
+COLD uint64_t os_touch(void *address) {
+    uint64_t begun = os_thread_ns();
+    *(volatile unsigned char *)address = 0;
+    return time_of_huge_page(os_thread_ns() - begun);
+}
+
 COLD bool os_back_by_huge_page(void *address, uint64_t *took_ns) {
     unsigned char last = 1; /* where the kernel does not say, more may be resident, and not less */
     *took_ns = 0;
@@ -249,9 +255,7 @@ COLD bool os_back_by_huge_page(void *address, uint64_t *took_ns) {
     if (!may_split || !os_ask_for_huge_pages(address, OS_HUGE_PAGE_BYTES, true)) {
         return false;
     }
-    uint64_t begun = os_thread_ns();
-    *(volatile unsigned char *)address = 0;
-    *took_ns = time_of_huge_page(os_thread_ns() - begun);
+    *took_ns = os_touch(address);
     os_ask_for_huge_pages(address, OS_HUGE_PAGE_BYTES, false);
     count_call();
     KEEPING_ERRNO(int, mincore((char *)address + OS_HUGE_PAGE_BYTES - OS_PAGE_BYTES, OS_PAGE_BYTES, &last));

@@ -43,6 +43,9 @@ bool os_ask_for_huge_pages(void *address, size_t bytes, bool wanted);
  * there. False if the kernel has none to give, or could not split it: at most the first page then is
  * resident. `took_ns` gets how long the kernel took for it, without what other threads did meanwhile. */
 bool os_back_by_huge_page(void *address, uint64_t *took_ns);
+/* Writes a zero to memory that reads as zero, and returns the ns that the kernel took to put pages behind it.
+ */
+uint64_t os_touch(void *address);
 /* Makes the huge page that a part of is about to be purged many small ones, or the kernel would keep all of
  * it until memory is short. It does nothing to memory that others share since a fork. */
 void os_split_huge_page(void *part, size_t bytes);

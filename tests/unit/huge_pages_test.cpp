@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include "hakmem.h"
+#include "os/fault.h"
 #include "support/huge_pages.h"
 #include "support/random.h"
 #include "support/resident.h"
@@ -59,6 +61,7 @@ void churn(std::size_t size, std::size_t step, int operations, std::size_t live)
 class HugePages : public testing::TestWithParam<std::size_t> {
   protected:
     ~HugePages() override {
+        os_fault_set_huge_page_ns(0);
         hak_collect();
     }
 
@@ -89,6 +92,30 @@ TEST_P(HugePages, AreForsakenWhenTheProgramFillsItsBlocksNoMore) {
         churn(GetParam(), kStep, static_cast<int>(live), live);
     }
     expect_sparse_blocks_to_stay_sparse(live, "after a change of habit");
+}
+
+TEST_P(HugePages, AreSeldomTakenWhileTheyAreSlow) {
+    constexpr std::uint64_t kSlowNs = 5'000'000;
+    constexpr std::size_t kTotal = 400 * kMiB;
+    const auto pages_of_growth = [] {
+        hak_collect();
+        PointerArray blocks(kTotal / GetParam());
+        const std::size_t before = faults_so_far();
+        take_all(blocks, GetParam(), kPage);
+        const std::size_t faults = faults_so_far() - before;
+        free_all(blocks);
+        return faults;
+    };
+    churn(GetParam(), kPage, 100, 40 * kMiB / GetParam());
+    os_fault_set_huge_page_ns(kSlowNs);
+    const std::size_t slow = pages_of_growth();
+    os_fault_set_huge_page_ns(0);
+    pages_of_growth(); // the pause ends
+    const std::size_t quick = pages_of_growth();
+    if (kernel_has_huge_pages() && GetParam() > 2 * kMiB) {
+        EXPECT_GT(slow, kTotal / kPage * 9 / 10) << "of " << kTotal / kPage << " pages";
+        EXPECT_LT(quick, kTotal / kPage / 2);
+    }
 }
 
 TEST_P(HugePages, LeaveNothingBehindInFreeMemory) {
