@@ -1,5 +1,6 @@
 #include "arena/arena.h"
 
+#include "arena/bound.h"
 #include "arena/decay.h"
 #include "arena/dense.h"
 #include "arena/internal.h"
@@ -12,21 +13,6 @@
 #include <errno.h>
 
 struct arena arena;
-
-/* 16 MiB. */
-#define LARGE_SLABS 256
-/* What a program may keep that takes so much again and again, and nothing in between: 8 MiB, and 32 MiB where
- * it has done so more than once (libc keeps up to 64 MiB then). */
-#define BREATH_SLABS ((size_t)128)
-#define BREATH_MOST_SLABS ((size_t)512)
-/* What is breathed does not lie where all of it fits again, nor can what is behind huge blocks: this part of
- * what was in use at most is added to that. */
-#define SCATTERED_PART 3
-/* Stocks and what is dirty may be more than what is dirty alone by this part. */
-#define STOCKS_PART 8
-/* In what order blocks are freed decides where stocks hand them out: more of them than caches hold would slow
- * down the program's own loads, however much may be free. */
-#define STOCKS_MOST_BYTES ((size_t)2816 << 10)
 
 void arena_init(void) {
     lock_count_apart(&arena.lock);
@@ -83,7 +69,7 @@ static struct slab *claim(const struct place *place, unsigned slabs, bool *zero)
     state->dirty &= ~mask;
     arena_note_taken(bit_count(dirty), slabs - bit_count(dirty));
     retention_note_taken(&arena.retention, &state->missed, mask & ~dirty,
-                         arena.used_slabs < LARGE_SLABS ? GRACE_FOR_EACH : GRACE_FOR_EACH_OF_MANY);
+                         arena.used_slabs < ARENA_LARGE_SLABS ? GRACE_FOR_EACH : GRACE_FOR_EACH_OF_MANY);
     /* What came with a huge page since: so did all of it, and nothing more will be missed. */
     retention_note_taken(&arena.retention, &state->missed, dirty, GRACE_FOR_EACH);
     *zero = dirty == 0;
@@ -150,144 +136,6 @@ struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_stat
     return slab;
 }
 
-bool arena_is_scarce(void) {
-    return atomic_load_explicit(&arena.is_scarce, memory_order_relaxed);
-}
-
-bool arena_is_large(void) {
-    return atomic_load_explicit(&arena.used_seen, memory_order_relaxed) >= LARGE_SLABS;
-}
-
-size_t arena_used_bytes(void) {
-    return atomic_load_explicit(&arena.used_seen, memory_order_relaxed) << SLAB_SHIFT;
-}
-
-/* Many threads change it, so it has a line of its own. relaxed: a sum that orders nothing */
-static struct { _Alignas(2 * CACHE_LINE_BYTES) _Atomic int64_t bytes; } slack;
-
-void arena_add_slack(int64_t bytes) {
-    atomic_fetch_add_explicit(&slack.bytes, bytes, memory_order_relaxed);
-}
-
-int64_t arena_slack(void) {
-    return atomic_load_explicit(&slack.bytes, memory_order_relaxed);
-}
-
-static struct { _Alignas(2 * CACHE_LINE_BYTES) _Atomic int64_t bytes; } stocked; /* as above */
-
-void arena_add_stocked(int64_t bytes) {
-    atomic_fetch_add_explicit(&stocked.bytes, bytes, memory_order_relaxed);
-}
-
-int64_t arena_stocked(void) {
-    return atomic_load_explicit(&stocked.bytes, memory_order_relaxed);
-}
-
-static struct { _Alignas(2 * CACHE_LINE_BYTES) _Atomic int64_t slabs; } kept; /* as above */
-
-COLD void arena_add_kept(int64_t slabs) {
-    atomic_fetch_add_explicit(&kept.slabs, slabs, memory_order_relaxed);
-}
-
-NOINLINE size_t arena_kept_slabs(void) {
-    int64_t slabs = atomic_load_explicit(&kept.slabs, memory_order_relaxed);
-    return slabs > 0 ? (size_t)slabs : 0;
-}
-
-/* Of so many slabs in use, what the program holds. */
-static size_t held(size_t used_slabs) {
-    int64_t bytes = arena_slack();
-    size_t others = (bytes > 0 ? (size_t)bytes >> SLAB_SHIFT : 0) + arena_kept_slabs();
-    return used_slabs - min_size(others, used_slabs);
-}
-
-size_t arena_share_bytes(void) {
-    size_t used = atomic_load_explicit(&arena.used_seen, memory_order_relaxed);
-    return retention_share(held(used), arena_is_scarce()) << SLAB_SHIFT;
-}
-
-/* Without the library's thread the grace falls with what is in use, and may be less than was seen. */
-static size_t grace_bytes(void) {
-    return decay_is_on() ? atomic_load_explicit(&arena.grace_seen, memory_order_relaxed) << SLAB_SHIFT : 0;
-}
-
-size_t arena_held_bytes(void) {
-    return held(atomic_load_explicit(&arena.used_seen, memory_order_relaxed)) << SLAB_SHIFT;
-}
-
-/* Of the grace only as much as the program holds: kept runs count as used where the grace is bounded. */
-COLD bool arena_may_keep(size_t slabs, bool with_grace) {
-    size_t grace = with_grace ? min_size(grace_bytes(), arena_held_bytes()) : 0;
-    return !arena_is_scarce() && (arena_kept_slabs() + slabs) << SLAB_SHIFT <= arena_share_bytes() + grace;
-}
-
-static size_t bound(size_t grace_most) {
-    size_t grace = retention_grace(&arena.retention, grace_most);
-    atomic_store_explicit(&arena.grace_seen, grace, memory_order_relaxed);
-    size_t all = retention_share(held(arena.used_slabs), arena.retention.scarce) + grace;
-    return all - min_size(arena_kept_slabs(), all);
-}
-
-/* In proportion to what was in use before. */
-static size_t fallen_grace(size_t used, size_t before) {
-    return arena.retention.grace * min_size(used, before) / max_size(before, 1);
-}
-
-/* Nobody gives it back once the program falls asleep: one that uses little, in however many slabs, shall keep
- * little, and what a program has come to use less of, that much less. */
-static size_t most_grace_without_thread(void) {
-    size_t used = held(arena.used_slabs);
-    size_t most = max_size(arena.used_most, arena.used_most_before);
-    size_t for_these = min_size(fallen_grace(used, most), used);
-    size_t least = max_size(for_these, min_size(arena.used_most, BREATH_SLABS));
-    size_t all = arena.used_most + arena.used_most / SCATTERED_PART;
-    size_t breath = min_size(least + retention_breath(&arena.retention), BREATH_MOST_SLABS);
-    return max_size(least, min_size(all - min_size(arena.used_slabs, all), breath));
-}
-
-size_t arena_bound_without_thread(void) {
-    return bound(most_grace_without_thread());
-}
-
-COLD void arena_begin_period(void) {
-    if (!decay_is_on()) { /* one that breathes has as much in use at most in each period */
-        size_t least = min_size(arena.retention.grace, BREATH_SLABS);
-        arena.retention.grace = max_size(fallen_grace(arena.used_most, arena.used_most_before), least);
-    }
-    arena.used_most_before = arena.used_most;
-    arena.used_most = arena.used_slabs;
-}
-
-size_t arena_bound(void) {
-    return decay_is_on() ? bound(arena.used_most) : arena_bound_without_thread();
-}
-
-static int64_t with_stocks(size_t bytes) {
-    return (int64_t)(bytes + bytes / STOCKS_PART);
-}
-
-/* Stocks and what is dirty, beside kept runs of so many bytes: these alone may use the grace, too. */
-static int64_t most_beside(size_t kept_bytes) {
-    size_t grace = min_size(grace_bytes(), kept_bytes);
-    return with_stocks(arena_share_bytes()) + (int64_t)grace - (int64_t)kept_bytes;
-}
-
-int64_t arena_stock_room(void) {
-    size_t dirty = atomic_load_explicit(&arena.dirty_seen, memory_order_relaxed);
-    int64_t room = most_beside(arena_kept_slabs() << SLAB_SHIFT) - (int64_t)(dirty << SLAB_SHIFT);
-    size_t least = min_size(option_number(OPTION_RETAIN_MIN), STOCKS_MOST_BYTES);
-    int64_t most = arena_is_scarce() ? 0 : with_stocks(least);
-    return (room < most ? room : most) - arena_stocked();
-}
-
-bool arena_has_too_much_stocked(void) {
-    size_t runs = arena_kept_slabs();
-    int64_t stocks = arena_stocked();
-    /* Of runs alone there may be as much as of what is dirty, which is less then. */
-    int64_t dirty = stocks > 0 ? (int64_t)(arena.dirty_slabs << SLAB_SHIFT) : 0;
-    return (stocks > 0 || runs > 0) && stocks + dirty > most_beside(runs << SLAB_SHIFT);
-}
-
 void arena_free_slabs(struct region *r, size_t first_slab, size_t slabs, size_t resident) {
     arena.used_slabs -= slabs;
     arena.dirty_slabs += resident;
@@ -303,36 +151,6 @@ void arena_free_slabs(struct region *r, size_t first_slab, size_t slabs, size_t 
         first_slab += here;
         slabs -= here;
         resident -= dirty;
-    }
-}
-
-/* Whether so little is dirty that it would be within the bound of a program that holds nothing. Most frees
- * come no further, and the exact bound takes some 250 instructions. */
-static bool is_within_any_bound(void) {
-    size_t least = retention_bound(&arena.retention, 0, min_size(arena.used_most, BREATH_SLABS));
-    return arena.dirty_slabs + arena_kept_slabs() <= least;
-}
-
-void arena_unlock_within_bound(void) {
-    size_t bound = is_within_any_bound() ? arena.dirty_slabs : arena_bound();
-    if (UNLIKELY(arena.dirty_slabs > bound) && arena.dirty_slabs > bound + arena_refused_slabs()) {
-        bool of_breath = !decay_is_on() && arena.retention.grace > most_grace_without_thread();
-        arena_purge_over_bound(retention_purge_target(bound), of_breath);
-    }
-    arena_note_size();
-    enum decay_work work = decay_due();
-    lock_release(&arena.lock);
-    if (UNLIKELY(work != DECAY_NOTHING)) {
-        decay_do(work);
-    }
-}
-
-void arena_look(void) {
-    /* relaxed: a hint, and others who exceed the bound look for themselves */
-    size_t dirty = atomic_load_explicit(&arena.dirty_seen, memory_order_relaxed) + arena_kept_slabs();
-    if (dirty << SLAB_SHIFT > arena_share_bytes() + grace_bytes()) {
-        lock_acquire(&arena.lock);
-        arena_unlock_within_bound();
     }
 }
 

@@ -37,39 +37,9 @@ enum arena_use {
  * be filled, its superslab may become resident (dense.h). NULL if the OS gives nothing. */
 struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_state state, enum arena_use use,
                         struct taken *taken);
-/* Whether so much is in use that a slab more or less does not matter. */
-bool arena_is_large(void);
-/* In use just now, or a moment ago. */
-size_t arena_used_bytes(void);
-/* Of what is in use, so many bytes more are free blocks in slabs: less of the rest may stay resident. Any
- * thread; one atomic addition. */
-void arena_add_slack(int64_t bytes);
-int64_t arena_slack(void);
-/* What is in use without these. */
-size_t arena_held_bytes(void);
-/* Of these, so many bytes more are in stocks, which can go back to their slabs: they and what is dirty may be
- * an eighth more together than what is dirty alone. Any thread; one atomic addition. */
-void arena_add_stocked(int64_t bytes);
-int64_t arena_stocked(void);
-/* By how many bytes stocks may grow. */
-int64_t arena_stock_room(void);
-/* So many slabs more are, or may be, in runs that heaps keep for their threads: in use for the arena, and
- * free and dirty for all others; what is dirty may be that much less. Any thread; one atomic addition. */
-void arena_add_kept(int64_t slabs);
-size_t arena_kept_slabs(void);
-/* Whether so many more may be, of all that may be free or of what may be without the grace. */
-bool arena_may_keep(size_t slabs, bool with_grace);
-/* Free memory that may stay resident beside what the program holds, but for the grace (retention.h). */
-size_t arena_share_bytes(void);
-/* Whether the container is near its limit: nothing is made resident that is not needed. */
-bool arena_is_scarce(void);
 /* Gives a run back, the first `used_bytes` of it perhaps resident; `bitmap_touched` says whether its big
  * block bitmap is, too (it must be zero). */
 void arena_give(struct slab *head, size_t used_bytes, bool bitmap_touched);
-
-/* Blocks have come back to slabs in use: purges what is over the bound now, which has fallen. No heap's lock
- * held. */
-void arena_look(void);
 
 /* A run of whole superslabs of at least `bytes`, on a multiple of `alignment` (a power of two), as
  * SLAB_LARGE. */

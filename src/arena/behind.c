@@ -1,6 +1,7 @@
 #include "arena/behind.h"
 
 #include "arena/arena.h"
+#include "arena/bound.h"
 #include "arena/internal.h"
 
 static void hide(struct superslab *state, uint32_t slabs) {

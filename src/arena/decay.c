@@ -1,6 +1,7 @@
 #include "arena/decay.h"
 
 #include "arena/arena.h"
+#include "arena/bound.h"
 #include "arena/internal.h"
 #include "options/options.h"
 #include "os/backoff.h"

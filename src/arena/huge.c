@@ -1,6 +1,7 @@
 #include "arena/arena.h"
 #include "arena/behind.h"
 #include "arena/dense.h"
+#include "arena/huge_fit.h"
 #include "arena/huge_pages.h"
 #include "arena/internal.h"
 #include "os/os.h"
@@ -33,157 +34,11 @@ void arena_end_region(struct region *r) {
     region_end(r);
 }
 
-/* What is not committed yet is as good as free. */
-static bool superslab_free(const struct region *r, size_t s) {
-    return s >= r->committed || r->states[s].free == UINT32_MAX;
-}
-
-/* What is searched for; `sparing` wants what needs the OS least, which has just refused. */
-struct fit {
-    size_t superslabs;
-    size_t step; /* between places where it may begin */
-    bool sparing;
-};
-
-struct run {
-    struct region *region;
-    size_t first, length; /* the run begins there, in a free one of this length */
-    size_t dirty;         /* resident slabs in it */
-    size_t uncommitted;   /* superslabs from the first that is not usable yet to its end */
-};
-
-static size_t dirty_in(const struct region *r, size_t s) {
-    return s < r->committed ? bit_count(r->states[s].dirty) : 0;
-}
-
-/* Which of 64 superslabs, from the one with the word's first bit on, are wholly free; what is not committed
- * yet is as good as that. */
-static uint64_t free_word(const struct region *r, size_t word) {
-    size_t first = word * 64;
-    uint64_t free = r->avail[AVAIL_LEVELS - 1][word];
-    for (uint64_t ahead = r->ahead[word]; ahead != 0; ahead &= ahead - 1) { /* those are not in it */
-        uint64_t bit = ahead & -ahead;
-        free |= superslab_free(r, first + bit_lowest(bit)) ? bit : 0;
-    }
-    free |= ~bits_below((unsigned)min_size(r->committed - min_size(r->committed, first), 64));
-    return free & bits_below((unsigned)min_size(r->superslabs - first, 64));
-}
-
-/* The first superslab from `from` on that is wholly free, or that is not; that behind the last if there is
- * none. */
-static size_t next_of(const struct region *r, size_t from, bool wholly_free) {
-    for (size_t w = from / 64; w * 64 < r->superslabs; w++) {
-        uint64_t word = wholly_free ? free_word(r, w) : ~free_word(r, w);
-        word &= w == from / 64 ? ~bits_below((unsigned)(from % 64)) : UINT64_MAX;
-        if (word != 0) {
-            return min_size(w * 64 + bit_lowest(word), r->superslabs);
-        }
-    }
-    return r->superslabs;
-}
-
-static uint64_t dirty_word(const struct region *r, size_t word, size_t begin, size_t end) {
-    uint64_t dirty = r->dirty[word] | r->ahead[word];
-    dirty &= word == begin / 64 ? ~bits_below((unsigned)(begin % 64)) : UINT64_MAX;
-    return dirty & bits_below((unsigned)min_size(end - word * 64, 64));
-}
-
-/* The first and the last superslab of begin..end-1 that has a resident slab; false if none has. */
-static bool dirty_between(const struct region *r, size_t begin, size_t end, size_t *first, size_t *last) {
-    bool any = false;
-    for (size_t w = begin / 64; w * 64 < end; w++) {
-        uint64_t dirty = dirty_word(r, w, begin, end);
-        if (dirty != 0) {
-            *first = any ? *first : w * 64 + bit_lowest(dirty);
-            *last = w * 64 + bit_highest(dirty);
-            any = true;
-        }
-    }
-    return any;
-}
-
-static bool better(const struct run *run, const struct run *than, bool sparing) {
-    if (sparing && run->uncommitted != than->uncommitted) {
-        return run->uncommitted < than->uncommitted;
-    }
-    return run->dirty != than->dirty ? run->dirty > than->dirty : run->length < than->length;
-}
-
-static void consider(const struct fit *search, struct run run, struct run *best) {
-    size_t end = run.first + search->superslabs;
-    run.uncommitted = end - min_size(end, run.region->committed);
-    if (best->region == NULL || better(&run, best, search->sparing)) {
-        *best = run;
-    }
-}
-
-/* Looks at every place for the run in the free superslabs begin..end-1, but of those where nothing is
- * resident at the first alone. */
-static void fit_within(const struct fit *search, struct region *r, size_t begin, size_t end,
-                       struct run *best) {
-    size_t superslabs = search->superslabs;
-    size_t step = search->step;
-    size_t lowest =
-        (round_up(region_superslab_address(r, begin), step << SUPERSLAB_SHIFT) - r->base) >> SUPERSLAB_SHIFT;
-    size_t first_dirty = 0;
-    size_t last_dirty = 0;
-    if (lowest + superslabs > end) {
-        return;
-    }
-    bool any = dirty_between(r, lowest, end, &first_dirty, &last_dirty);
-    if (!any || first_dirty >= lowest + superslabs) {
-        consider(search, (struct run){.region = r, .first = lowest, .length = end - begin}, best);
-    }
-    if (!any) {
-        return;
-    }
-    /* The first place that has a part of it, or one just before. */
-    size_t skipped = first_dirty - min_size(first_dirty, lowest + superslabs - 1);
-    size_t first = lowest + round_down(skipped, step);
-    size_t dirty = 0;
-    for (size_t s = first; s < end && s < first + superslabs; s++) {
-        dirty += dirty_in(r, s);
-    }
-    for (; first + superslabs <= end && first <= last_dirty; first += step) {
-        consider(search, (struct run){r, first, end - begin, dirty, 0}, best);
-        for (size_t k = first; k < first + step; k++) {
-            dirty -= dirty_in(r, k);
-            dirty += k + superslabs < end ? dirty_in(r, k + superslabs) : 0;
-        }
-    }
-}
-
-/* The free run that needs the fewest pages from the OS; of equals the one in the shortest free one, so that
- * long ones stay, and of those the lowest. */
-static bool find_run(const struct fit *search, struct run *best) {
-    best->region = NULL;
-    for (struct region *r = arena.oldest; r != NULL; r = r->next) {
-        for (size_t begin = next_of(r, 0, true); begin < r->superslabs;) {
-            size_t end = next_of(r, begin, false);
-            fit_within(search, r, begin, end, best);
-            begin = next_of(r, end, true);
-        }
-    }
-    return best->region != NULL;
-}
-
-static bool best_fit(size_t superslabs, size_t alignment, struct run *best) {
-    struct fit search = {superslabs, max_size(alignment >> SUPERSLAB_SHIFT, 1), false};
-    if (!find_run(&search, best)) {
-        return false;
-    }
-    if (arena_commit(best->region, (uint32_t)(best->first + superslabs))) {
-        return true;
-    }
-    search.sparing = true;
-    return find_run(&search, best) && arena_commit(best->region, (uint32_t)(best->first + superslabs));
-}
-
 /* A region that is of no use for the run must not stay: each failure would leave one more, and what its
  * metadata takes is not there for blocks. */
-static bool fits_in_new(size_t superslabs, size_t alignment, size_t with_slack, struct run *best) {
+static bool fits_in_new(size_t superslabs, size_t alignment, size_t with_slack, struct huge_fit *best) {
     struct region *r = arena_add_region(with_slack, with_slack > region_shared_superslabs());
-    bool fits = r != NULL && best_fit(superslabs, alignment, best);
+    bool fits = r != NULL && huge_fit_find(superslabs, alignment, best);
     if (r != NULL && (!fits || best->region != r)) {
         arena_end_region(r);
     }
@@ -234,22 +89,23 @@ struct slab *arena_take_huge(size_t bytes, size_t alignment, struct zeros *zeros
     size_t superslabs = round_up(bytes, SUPERSLAB_BYTES) >> SUPERSLAB_SHIFT;
     size_t with_slack = superslabs + (alignment > SUPERSLAB_BYTES ? alignment >> SUPERSLAB_SHIFT : 0);
     struct slab *slab = NULL;
-    struct run run;
+    struct huge_fit place;
     struct huge_pages_found found = {0};
     if (superslabs > (size_t)1 << (ADDRESS_BITS - SUPERSLAB_SHIFT) ||
         with_slack > (size_t)1 << (ADDRESS_BITS - SUPERSLAB_SHIFT)) {
         return NULL;
     }
     lock_acquire(&arena.lock);
-    bool fits = best_fit(superslabs, alignment, &run) || fits_in_new(superslabs, alignment, with_slack, &run);
+    bool fits = huge_fit_find(superslabs, alignment, &place) ||
+                fits_in_new(superslabs, alignment, with_slack, &place);
     if (!fits) {
         arena_wait_for_purge(); /* as arena_take */
-        fits = best_fit(superslabs, alignment, &run) ||
-               (arena_end_idle_regions() && fits_in_new(superslabs, alignment, with_slack, &run));
+        fits = huge_fit_find(superslabs, alignment, &place) ||
+               (arena_end_idle_regions() && fits_in_new(superslabs, alignment, with_slack, &place));
     }
     if (fits) {
-        slab = region_slab(run.region, run.first * SLABS_PER_SUPERSLAB);
-        found = claim_superslabs(slab, run.region, run.first, superslabs, bytes);
+        slab = region_slab(place.region, place.first * SLABS_PER_SUPERSLAB);
+        found = claim_superslabs(slab, place.region, place.first, superslabs, bytes);
         *zeros = found.zeros;
         slab->run_slabs = 0;
         slab->moved = false;
@@ -326,10 +182,23 @@ static void free_superslabs(const struct slab *head, struct region *r, size_t fi
     behind_free(r, first + count - 1, resident, head->tail_dirty);
 }
 
-void arena_give_huge(struct slab *head, bool resident) {
+/* The superslabs of a run. */
+struct extent {
+    struct region *region;
+    size_t first, count;
+};
+
+static struct extent extent_of(const struct slab *head) {
     struct region *r = region_of((uintptr_t)head);
     size_t first = (size_t)(head - region_slab(r, 0)) / SLABS_PER_SUPERSLAB;
-    size_t superslabs = arena_run_slabs(head) / SLABS_PER_SUPERSLAB;
+    return (struct extent){r, first, arena_run_slabs(head) / SLABS_PER_SUPERSLAB};
+}
+
+void arena_give_huge(struct slab *head, bool resident) {
+    struct extent run = extent_of(head);
+    struct region *r = run.region;
+    size_t first = run.first;
+    size_t superslabs = run.count;
     size_t bytes = arena_span(head);
     bool huge_pages = head->huge_pages;
     bool overlooked = resident && look_at_tail(head, bytes);
@@ -365,52 +234,52 @@ void arena_give_huge(struct slab *head, bool resident) {
     arena_unlock_within_bound();
 }
 
-bool arena_resize_huge(struct slab *head, size_t bytes) {
-    struct region *r = region_of((uintptr_t)head);
-    size_t first = (size_t)(head - region_slab(r, 0)) / SLABS_PER_SUPERSLAB;
-    size_t had = arena_run_slabs(head) / SLABS_PER_SUPERSLAB;
-    size_t wanted = round_up(bytes, SUPERSLAB_BYTES) >> SUPERSLAB_SHIFT;
+static void shorten(struct slab *head, size_t bytes) {
+    struct extent had = extent_of(head);
     size_t had_bytes = arena_span(head);
-    size_t last = first + had - 1;
-    bool overlooked = false;
-    bool shorter = round_up(bytes, SLAB_BYTES) < round_up(had_bytes, SLAB_BYTES);
-    if (shorter) {
-        overlooked = look_at_tail(head, had_bytes);
-        huge_pages_shortened(head, bytes);
-    }
-    /* What the block is to have of the superslab that it ends in then, has of that, and is to have of the one
-     * that it ends in now. */
-    uint32_t slabs = slabs_in_last(bytes);
-    uint32_t had_slabs = wanted < had ? UINT32_MAX : slabs_in_last(had_bytes);
-    uint32_t slabs_there = wanted > had ? UINT32_MAX : slabs;
+    size_t count = round_up(bytes, SUPERSLAB_BYTES) >> SUPERSLAB_SHIFT;
+    size_t whole = bytes >> SUPERSLAB_SHIFT;
+    /* Of the superslab that it ends in from now on. */
+    uint32_t had_slabs = count < had.count ? UINT32_MAX : slabs_in_last(had_bytes);
+    bool overlooked = look_at_tail(head, had_bytes);
+    huge_pages_shortened(head, bytes);
     lock_acquire(&arena.lock);
-    if (!shorter) {
-        behind_wait(&r->states[last], slabs_there);
-    } else if (UNLIKELY(overlooked)) {
+    if (UNLIKELY(overlooked)) {
         find_overlooked_tails();
     }
-    bool done = first + wanted <= r->superslabs;
-    for (size_t s = first + had; done && s < first + wanted; s++) {
-        done = superslab_free(r, s);
+    if (head->huge_pages) {
+        dense_note_huge(had.region, had.first + whole, had.count - whole);
     }
-    done = done && (wanted <= had || arena_commit(r, (uint32_t)(first + wanted)));
-    if (done && shorter) {
-        if (head->huge_pages) {
-            dense_note_huge(r, first + (bytes >> SUPERSLAB_SHIFT), had - (bytes >> SUPERSLAB_SHIFT));
-        }
-        if (wanted < had) {
-            free_superslabs(head, r, first + wanted, had - wanted, had_bytes, true);
-            head->tail_dirty = false;
-        }
-        behind_leave(r, first + wanted - 1, had_slabs & ~slabs);
-        head->tail_known = true;
-    } else if (done) {
-        behind_take(r, last, r->states[last].behind & slabs_there);
-        if (wanted > had) {
-            claim_superslabs(head, r, first + had, wanted - had, bytes);
-        }
+    if (count < had.count) {
+        free_superslabs(head, had.region, had.first + count, had.count - count, had_bytes, true);
+        head->tail_dirty = false;
     }
+    behind_leave(had.region, had.first + count - 1, had_slabs & ~slabs_in_last(bytes));
+    head->tail_known = true;
+    arena_set_span(head, bytes);
+    arena_unlock_within_bound();
+}
+
+static bool lengthen(struct slab *head, size_t bytes) {
+    struct extent had = extent_of(head);
+    struct region *r = had.region;
+    size_t had_bytes = arena_span(head);
+    size_t end = had.first + had.count;
+    size_t wanted_end = had.first + (round_up(bytes, SUPERSLAB_BYTES) >> SUPERSLAB_SHIFT);
+    /* Of the superslab that it ends in now. */
+    uint32_t wanted_slabs = wanted_end > end ? UINT32_MAX : slabs_in_last(bytes);
+    lock_acquire(&arena.lock);
+    behind_wait(&r->states[end - 1], wanted_slabs);
+    bool done = wanted_end <= r->superslabs;
+    for (size_t s = end; done && s < wanted_end; s++) {
+        done = huge_fit_is_free(r, s);
+    }
+    done = done && (wanted_end <= end || arena_commit(r, (uint32_t)wanted_end));
     if (done) {
+        behind_take(r, end - 1, r->states[end - 1].behind & wanted_slabs);
+        if (wanted_end > end) {
+            claim_superslabs(head, r, end, wanted_end - end, bytes);
+        }
         arena_set_span(head, bytes);
     }
     arena_unlock_within_bound();
@@ -418,4 +287,12 @@ bool arena_resize_huge(struct slab *head, size_t bytes) {
         huge_pages_grown(head, had_bytes, bytes);
     }
     return done;
+}
+
+bool arena_resize_huge(struct slab *head, size_t bytes) {
+    if (round_up(bytes, SLAB_BYTES) < round_up(arena_span(head), SLAB_BYTES)) {
+        shorten(head, bytes);
+        return true;
+    }
+    return lengthen(head, bytes);
 }

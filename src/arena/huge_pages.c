@@ -2,6 +2,7 @@
 
 #include "arena/arena.h"
 #include "arena/behind.h"
+#include "arena/bound.h"
 #include "arena/huge_price.h"
 #include "arena/internal.h"
 #include "arena/testimony.h"

@@ -18,6 +18,9 @@ struct left {
     size_t slabs;          /* refused before */
 };
 
+/* In use in a program that is not small: 16 MiB. */
+#define ARENA_LARGE_SLABS 256
+
 struct arena {
     struct lock lock;
     /* Threads that are purging, or have a superslab filled: what they have taken out of circulation is

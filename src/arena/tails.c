@@ -1,6 +1,7 @@
 #include "arena/tails.h"
 
 #include "arena/arena.h"
+#include "arena/bound.h"
 #include "arena/dense.h"
 #include "arena/internal.h"
 #include "os/os.h"

@@ -4,7 +4,7 @@
  * other sizes, would lie there while others take new pages. A few heaps are looked at for each new slab, each
  * time the next ones, so that this costs little however many there are.
  */
-#include "arena/arena.h"
+#include "arena/bound.h"
 #include "heap/heap.h"
 #include "os/thread.h"
 

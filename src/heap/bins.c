@@ -1,4 +1,5 @@
 #include "arena/arena.h"
+#include "arena/bound.h"
 #include "heap/event.h"
 #include "heap/heap.h"
 #include "heap/holes.h"

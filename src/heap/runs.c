@@ -1,6 +1,7 @@
 #include "heap/runs.h"
 
 #include "arena/arena.h"
+#include "arena/bound.h"
 #include "arena/decay.h"
 #include "arena/tails.h"
 #include "os/clock.h"

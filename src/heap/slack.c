@@ -1,6 +1,6 @@
 #include "heap/slack.h"
 
-#include "arena/arena.h"
+#include "arena/bound.h"
 #include "arena/decay.h"
 #include "heap/holes.h"
 #include "options/options.h"

@@ -14,7 +14,7 @@
 #ifndef HAKMEM_HEAP_SLACK_H
 #define HAKMEM_HEAP_SLACK_H
 
-#include "arena/arena.h"
+#include "arena/bound.h"
 #include "heap/heap.h"
 
 /* Looks of one heap are so far apart. */

@@ -1,6 +1,7 @@
 #include "heap/stock.h"
 
 #include "arena/arena.h"
+#include "arena/bound.h"
 #include "arena/decay.h"
 #include "heap/runs.h"
 #include "heap/slack.h"

@@ -1,6 +1,7 @@
 #include "heap/thread.h"
 
 #include "arena/arena.h"
+#include "arena/bound.h"
 #include "arena/decay.h"
 #include "heap/alone.h"
 #include "heap/collect.h"

@@ -1,6 +1,6 @@
 #include "observe/live.h"
 
-#include "arena/arena.h"
+#include "arena/bound.h"
 #include "arena/decay.h"
 #include "base/bits.h"
 #include "hakmem.h"

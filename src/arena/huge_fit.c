@@ -1,0 +1,141 @@
+#include "arena/huge_fit.h"
+
+#include "arena/internal.h"
+
+bool huge_fit_is_free(const struct region *r, size_t s) {
+    return s >= r->committed || r->states[s].free == UINT32_MAX;
+}
+
+/* What is searched for; `sparing` wants what needs the OS least, which has just refused. */
+struct search {
+    size_t superslabs;
+    size_t step; /* between places where it may begin */
+    bool sparing;
+};
+
+static size_t dirty_in(const struct region *r, size_t s) {
+    return s < r->committed ? bit_count(r->states[s].dirty) : 0;
+}
+
+/* Which of 64 superslabs, from the one with the word's first bit on, are wholly free; what is not committed
+ * yet is as good as that. */
+static uint64_t free_word(const struct region *r, size_t word) {
+    size_t first = word * 64;
+    uint64_t free = r->avail[AVAIL_LEVELS - 1][word];
+    for (uint64_t ahead = r->ahead[word]; ahead != 0; ahead &= ahead - 1) { /* those are not in it */
+        uint64_t bit = ahead & -ahead;
+        free |= huge_fit_is_free(r, first + bit_lowest(bit)) ? bit : 0;
+    }
+    free |= ~bits_below((unsigned)min_size(r->committed - min_size(r->committed, first), 64));
+    return free & bits_below((unsigned)min_size(r->superslabs - first, 64));
+}
+
+/* The first superslab from `from` on that is wholly free, or that is not; that behind the last if there is
+ * none. */
+static size_t next_of(const struct region *r, size_t from, bool wholly_free) {
+    for (size_t w = from / 64; w * 64 < r->superslabs; w++) {
+        uint64_t word = wholly_free ? free_word(r, w) : ~free_word(r, w);
+        word &= w == from / 64 ? ~bits_below((unsigned)(from % 64)) : UINT64_MAX;
+        if (word != 0) {
+            return min_size(w * 64 + bit_lowest(word), r->superslabs);
+        }
+    }
+    return r->superslabs;
+}
+
+static uint64_t dirty_word(const struct region *r, size_t word, size_t begin, size_t end) {
+    uint64_t dirty = r->dirty[word] | r->ahead[word];
+    dirty &= word == begin / 64 ? ~bits_below((unsigned)(begin % 64)) : UINT64_MAX;
+    return dirty & bits_below((unsigned)min_size(end - word * 64, 64));
+}
+
+/* The first and the last superslab of begin..end-1 that has a resident slab; false if none has. */
+static bool dirty_between(const struct region *r, size_t begin, size_t end, size_t *first, size_t *last) {
+    bool any = false;
+    for (size_t w = begin / 64; w * 64 < end; w++) {
+        uint64_t dirty = dirty_word(r, w, begin, end);
+        if (dirty != 0) {
+            *first = any ? *first : w * 64 + bit_lowest(dirty);
+            *last = w * 64 + bit_highest(dirty);
+            any = true;
+        }
+    }
+    return any;
+}
+
+static bool better(const struct huge_fit *run, const struct huge_fit *than, bool sparing) {
+    if (sparing && run->uncommitted != than->uncommitted) {
+        return run->uncommitted < than->uncommitted;
+    }
+    return run->dirty != than->dirty ? run->dirty > than->dirty : run->length < than->length;
+}
+
+static void consider(const struct search *search, struct huge_fit run, struct huge_fit *best) {
+    size_t end = run.first + search->superslabs;
+    run.uncommitted = end - min_size(end, run.region->committed);
+    if (best->region == NULL || better(&run, best, search->sparing)) {
+        *best = run;
+    }
+}
+
+/* Looks at every place for the run in the free superslabs begin..end-1, but of those where nothing is
+ * resident at the first alone. */
+static void fit_within(const struct search *search, struct region *r, size_t begin, size_t end,
+                       struct huge_fit *best) {
+    size_t superslabs = search->superslabs;
+    size_t step = search->step;
+    size_t lowest =
+        (round_up(region_superslab_address(r, begin), step << SUPERSLAB_SHIFT) - r->base) >> SUPERSLAB_SHIFT;
+    size_t first_dirty = 0;
+    size_t last_dirty = 0;
+    if (lowest + superslabs > end) {
+        return;
+    }
+    bool any = dirty_between(r, lowest, end, &first_dirty, &last_dirty);
+    if (!any || first_dirty >= lowest + superslabs) {
+        consider(search, (struct huge_fit){.region = r, .first = lowest, .length = end - begin}, best);
+    }
+    if (!any) {
+        return;
+    }
+    /* The first place that has a part of it, or one just before. */
+    size_t skipped = first_dirty - min_size(first_dirty, lowest + superslabs - 1);
+    size_t first = lowest + round_down(skipped, step);
+    size_t dirty = 0;
+    for (size_t s = first; s < end && s < first + superslabs; s++) {
+        dirty += dirty_in(r, s);
+    }
+    for (; first + superslabs <= end && first <= last_dirty; first += step) {
+        consider(search, (struct huge_fit){r, first, end - begin, dirty, 0}, best);
+        for (size_t k = first; k < first + step; k++) {
+            dirty -= dirty_in(r, k);
+            dirty += k + superslabs < end ? dirty_in(r, k + superslabs) : 0;
+        }
+    }
+}
+
+/* The free run that needs the fewest pages from the OS; of equals the one in the shortest free one, so that
+ * long ones stay, and of those the lowest. */
+static bool find_run(const struct search *search, struct huge_fit *best) {
+    best->region = NULL;
+    for (struct region *r = arena.oldest; r != NULL; r = r->next) {
+        for (size_t begin = next_of(r, 0, true); begin < r->superslabs;) {
+            size_t end = next_of(r, begin, false);
+            fit_within(search, r, begin, end, best);
+            begin = next_of(r, end, true);
+        }
+    }
+    return best->region != NULL;
+}
+
+bool huge_fit_find(size_t superslabs, size_t alignment, struct huge_fit *best) {
+    struct search search = {superslabs, max_size(alignment >> SUPERSLAB_SHIFT, 1), false};
+    if (!find_run(&search, best)) {
+        return false;
+    }
+    if (arena_commit(best->region, (uint32_t)(best->first + superslabs))) {
+        return true;
+    }
+    search.sparing = true;
+    return find_run(&search, best) && arena_commit(best->region, (uint32_t)(best->first + superslabs));
+}

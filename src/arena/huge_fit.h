@@ -1,0 +1,25 @@
+/* Where a run of superslabs goes: the search for a place.
+ *
+ * Promises the free place that needs the fewest pages from the OS; of equals one in the shortest free
+ * stretch, so that long ones stay, and of those the lowest. Looks at every free superslab. The caller holds
+ * the arena's lock. Relies on regions.
+ */
+#ifndef HAKMEM_ARENA_HUGE_FIT_H
+#define HAKMEM_ARENA_HUGE_FIT_H
+
+#include "arena/region.h"
+
+struct huge_fit {
+    struct region *region;
+    size_t first, length; /* the run begins there, in a free stretch of this length */
+    size_t dirty;         /* resident slabs in it */
+    size_t uncommitted;   /* superslabs from the first that is not usable yet to its end */
+};
+
+/* A place on a multiple of `alignment` (a power of two), usable throughout. False if no region has one. */
+bool huge_fit_find(size_t superslabs, size_t alignment, struct huge_fit *out);
+
+/* Whether a superslab is wholly free; what is not committed yet is as good as that. */
+bool huge_fit_is_free(const struct region *region, size_t superslab);
+
+#endif
