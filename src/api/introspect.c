@@ -4,7 +4,10 @@
 #include "arena/arena.h"
 #include "heap/allocate.h"
 #include "heap/collect.h"
+#include "heap/flush.h"
 #include "heap/holes.h"
+#include "heap/magazine.h"
+#include "heap/registry.h"
 
 #include <errno.h>
 

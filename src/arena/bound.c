@@ -40,7 +40,7 @@ int64_t arena_slack(void) {
     return atomic_load_explicit(&slack.bytes, memory_order_relaxed);
 }
 
-static struct { _Alignas(2 * CACHE_LINE_BYTES) _Atomic int64_t bytes; } stocked; /* as above */
+static struct { _Alignas(2 * CACHE_LINE_BYTES) _Atomic int64_t bytes; } stocked; /* likewise */
 
 void arena_add_stocked(int64_t bytes) {
     atomic_fetch_add_explicit(&stocked.bytes, bytes, memory_order_relaxed);
@@ -50,7 +50,7 @@ int64_t arena_stocked(void) {
     return atomic_load_explicit(&stocked.bytes, memory_order_relaxed);
 }
 
-static struct { _Alignas(2 * CACHE_LINE_BYTES) _Atomic int64_t slabs; } kept; /* as above */
+static struct { _Alignas(2 * CACHE_LINE_BYTES) _Atomic int64_t slabs; } kept; /* likewise */
 
 COLD void arena_add_kept(int64_t slabs) {
     atomic_fetch_add_explicit(&kept.slabs, slabs, memory_order_relaxed);

@@ -17,7 +17,8 @@
 struct superslab {
     uint32_t free;   /* slabs that nobody uses */
     uint32_t behind; /* nor can, because a huge block ends before them */
-    uint32_t hidden; /* those of these that may be resident, but count as the block's: behind.h */
+    uint32_t hidden; /* of those behind, the ones that may be resident and count as in use by the block:
+                        behind.h */
     uint32_t dirty;  /* other ones of both that may be resident; the rest reads as zero */
     uint32_t ahead;  /* those of the dirty ones that are so only because of dense_fill */
     uint32_t out;    /* out of circulation for a purge, and dirty again if it fails */

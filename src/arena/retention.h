@@ -17,7 +17,7 @@
 struct retention {
     size_t grace;    /* added to the bound */
     size_t breath;   /* purged since the last tick where there was grace, but no more of it allowed */
-    size_t vain;     /* of those as many as were taken again, but for what has lain idle since */
+    size_t vain;     /* slabs of the breath that were taken again, less those that have lain idle since */
     uint32_t period; /* ticks so far */
     bool scarce;     /* the process is near a limit of its container */
 };

@@ -5,7 +5,9 @@
  * time the next ones, so that this costs little however many there are.
  */
 #include "arena/bound.h"
+#include "heap/bins.h"
 #include "heap/heap.h"
+#include "heap/registry.h"
 #include "os/thread.h"
 
 /* Heaps looked at for one slab. */

@@ -1,8 +1,10 @@
+#include "heap/bins.h"
+
 #include "arena/arena.h"
 #include "arena/bound.h"
 #include "heap/event.h"
-#include "heap/heap.h"
 #include "heap/holes.h"
+#include "heap/registry.h"
 #include "heap/slack.h"
 #include "os/os.h"
 

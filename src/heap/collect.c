@@ -2,7 +2,13 @@
 
 #include "arena/region.h"
 #include "heap/alone.h"
+#include "heap/bins.h"
+#include "heap/flush.h"
 #include "heap/heap.h"
+#include "heap/magazine.h"
+#include "heap/parcel.h"
+#include "heap/reclaim.h"
+#include "heap/registry.h"
 #include "heap/sampling.h"
 #include "heap/stock.h"
 #include "heap/thread.h"

@@ -1,6 +1,8 @@
 #include "heap/holes.h"
 
 #include "arena/arena.h"
+#include "heap/bins.h"
+#include "heap/registry.h"
 #include "heap/slack.h"
 #include "options/options.h"
 #include "os/backoff.h"

@@ -1,7 +1,11 @@
+#include "heap/magazine.h"
+
 #include "arena/arena.h"
 #include "arena/decay.h"
+#include "heap/bins.h"
 #include "heap/event.h"
-#include "heap/heap.h"
+#include "heap/flush.h"
+#include "heap/parcel.h"
 #include "heap/stock.h"
 #include "os/clock.h"
 #include "os/report.h"

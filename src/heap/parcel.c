@@ -11,8 +11,11 @@
  * for anybody: a sender that finds none takes the other way, and a parcel that is posted may be taken by any
  * thread.
  */
+#include "heap/parcel.h"
+
 #include "arena/decay.h"
-#include "heap/heap.h"
+#include "heap/flush.h"
+#include "heap/registry.h"
 
 #include <string.h>
 

@@ -13,6 +13,9 @@
  * is a handler that switches to another stack and sleeps there: RECLAIM is the option for programs that do
  * that.
  */
+#include "heap/reclaim.h"
+
+#include "heap/registry.h"
 #include "heap/thread.h"
 #include "options/options.h"
 #include "os/asleep.h"

@@ -1,4 +1,11 @@
+#include "heap/registry.h"
+
 #include "arena/arena.h"
+#include "heap/bins.h"
+#include "heap/flush.h"
+#include "heap/magazine.h"
+#include "heap/parcel.h"
+#include "heap/remote.h"
 #include "heap/thread.h"
 #include "os/asleep.h"
 #include "os/os.h"

@@ -3,8 +3,12 @@
  * They are kept until there are enough for a parcel to their owner. Mostly all are of one owner, which
  * release_of_others sees by one combination of words; then nothing is looked at again on this side.
  */
+#include "heap/remote.h"
+
 #include "arena/decay.h"
-#include "heap/heap.h"
+#include "heap/flush.h"
+#include "heap/parcel.h"
+#include "heap/registry.h"
 
 /* The buffer counts as empty from now on; gives the blocks that are still in its array. */
 static size_t take_all(struct heap *heap) {

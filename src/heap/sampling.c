@@ -1,6 +1,9 @@
 #include "heap/sampling.h"
 
 #include "base/floating.h"
+#include "heap/bins.h"
+#include "heap/flush.h"
+#include "heap/registry.h"
 #include "os/os.h"
 #include "profile/files.h"
 #include "profile/poisson.h"

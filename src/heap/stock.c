@@ -3,6 +3,8 @@
 #include "arena/arena.h"
 #include "arena/bound.h"
 #include "arena/decay.h"
+#include "heap/flush.h"
+#include "heap/registry.h"
 #include "heap/runs.h"
 #include "heap/slack.h"
 

@@ -3,6 +3,8 @@
 #include "arena/arena.h"
 #include "arena/page_map.h"
 #include "heap/heap.h"
+#include "heap/registry.h"
+#include "heap/remote.h"
 #include "heap/stock.h"
 #include "os/os.h"
 #include "os/resident.h"

@@ -4,6 +4,7 @@
 #include "arena/arena.h"
 #include "arena/page_map.h"
 #include "hakmem.h"
+#include "heap/registry.h"
 #include "observe/counters.h"
 #include "observe/json.h"
 #include "options/options.h"

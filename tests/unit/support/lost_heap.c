@@ -1,4 +1,7 @@
+#include "heap/bins.h"
+#include "heap/flush.h"
 #include "heap/heap.h"
+#include "heap/registry.h"
 #include "heap/thread.h"
 
 bool hakmem_test_lost_heap_releases_its_slab(size_t size);

@@ -1,0 +1,22 @@
+/* Both directions between a magazine and the slabs.
+ *
+ * Promises that a refill brings no more than the magazine has room for, and that what is put into full ones
+ * ends in a slab of whatever heap it belongs to. By the heap's thread, entered (heap_enter) or not. Relies on
+ * bins, stocks and parcels.
+ */
+#ifndef HAKMEM_HEAP_MAGAZINE_H
+#define HAKMEM_HEAP_MAGAZINE_H
+
+#include "heap/flush.h"
+#include "heap/heap.h"
+
+/* Fills the empty magazine and takes one block off it, or a block of a larger class if that will do; NULL if
+ * there is no memory. */
+void *heap_refill(struct heap *heap, unsigned size_class, bool may_borrow);
+/* Makes room in the full magazine by growing it or by returning its oldest blocks. */
+void heap_make_room(struct heap *heap, unsigned size_class);
+/* Returns the whole magazine to its slabs, and, but for FLUSH_IDLE, the stock of its class; gives the number
+ * of blocks. */
+size_t heap_flush_magazine(struct heap *heap, unsigned size_class, enum flush_cause cause);
+
+#endif

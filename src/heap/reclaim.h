@@ -1,0 +1,19 @@
+/* Heaps of threads that sleep.
+ *
+ * Promises that a heap is only taken from a thread that is in a system call, outside the library. Any thread
+ * but the owner. Relies on registry and os (asleep.h).
+ */
+#ifndef HAKMEM_HEAP_RECLAIM_H
+#define HAKMEM_HEAP_RECLAIM_H
+
+#include "heap/heap.h"
+
+/* Takes the heap from its thread if that sleeps in a system call, and abandons it: the thread gets another
+ * one when it next needs one. Not to be called by the owner. See reclaim.c for why that is safe. */
+bool heap_reclaim(struct heap *heap);
+/* The same for all that look idle; false if there are none left that might fall asleep soon. */
+bool heap_reclaim_idle(void);
+/* Looks at all of them anew. */
+void heap_reclaim_restart(void);
+
+#endif

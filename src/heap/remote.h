@@ -1,0 +1,75 @@
+/* Blocks of other heaps that the thread has freed, until they go to their owners.
+ *
+ * Promises that what waits is bounded in blocks and bytes. By the heap's thread. Relies on parcels and flush.
+ */
+#ifndef HAKMEM_HEAP_REMOTE_H
+#define HAKMEM_HEAP_REMOTE_H
+
+#include "heap/heap.h"
+
+/* Takes the block of another heap, of which the page map says `word`, from the program. */
+void heap_free_remote(struct heap *heap, void *block, uint32_t word);
+/* So many blocks are in the remote buffer. */
+static inline size_t heap_remote_count(const struct heap *heap) {
+    /* relaxed, both: the owner's own; for others a guess */
+    return (size_t)(atomic_load_explicit(&heap->counters.remote_frees, memory_order_relaxed) -
+                    atomic_load_explicit(&heap->remote_base, memory_order_relaxed));
+}
+/* From now on, there are none. */
+static inline void heap_empty_remote(struct heap *heap) {
+    /* relaxed, both: the owner's own */
+    uint64_t frees = atomic_load_explicit(&heap->counters.remote_frees, memory_order_relaxed);
+    atomic_store_explicit(&heap->remote_base, frees, memory_order_relaxed);
+}
+/* Puts a block into the buffer that has `n`, unless it would pin too much. */
+static inline bool heap_put_remote(struct heap *heap, size_t n, void *block, uint32_t class_offset) {
+    size_t bytes = heap->remote_bytes + size_class_at(class_offset)->bytes;
+    if (UNLIKELY(bytes > REMOTE_BYTES_MAX)) {
+        return false;
+    }
+    heap->remote[n] = block;
+    heap->remote_bytes = bytes;
+    /* relaxed: the owner's own */
+    uint64_t frees = atomic_load_explicit(&heap->remote_base, memory_order_relaxed) + n + 1;
+    atomic_store_explicit(&heap->counters.remote_frees, frees, memory_order_relaxed);
+    return true;
+}
+/* Returns what is in the buffer to its slabs; gives the number of blocks. */
+size_t heap_flush_remote(struct heap *heap);
+
+/* Other threads' blocks from this class on stay with the thread that freed them, where its magazine has room.
+ * Smaller ones go back to their owner: threads that run shall not get blocks of the same cache line, and a
+ * block that is freed again and again is freed fastest by its owner. */
+#define KEPT_CLASSES TINY_CLASSES
+
+static inline bool heap_keep_remote(struct heap *heap, void *block, unsigned size_class) {
+    struct magazine *m = &heap->magazines[size_class];
+    if (size_class < KEPT_CLASSES || m->top == m->end) {
+        return false;
+    }
+    *m->top++ = block;
+    count(&heap->counters.remote_kept, 1);
+    return true;
+}
+
+static inline bool heap_buffer_remote(struct heap *heap, void *block, uint32_t word) {
+    uint32_t key = heap->tag ^ page_word(page_word_owner(word), 0);
+    size_t n = heap_remote_count(heap);
+    if (n == 0) {
+        heap->remote_key = key;
+        heap->remote_mixed = false;
+        heap->remote_bytes = 0;
+    }
+    if (n == REMOTE_BLOCKS || !heap_put_remote(heap, n, block, page_word_class(word) * CLASS_SCALE)) {
+        return false;
+    }
+    heap->remote_mixed |= key != heap->remote_key;
+    return true;
+}
+
+/* As heap_free_remote, where there is room. */
+static inline bool heap_hold_remote(struct heap *heap, void *block, uint32_t word) {
+    return heap_keep_remote(heap, block, page_word_class(word)) || heap_buffer_remote(heap, block, word);
+}
+
+#endif
