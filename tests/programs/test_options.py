@@ -230,7 +230,7 @@ def test_what_the_user_sets_stays_when_the_program_asks_to_keep_all(
     runner: Runner, builder: Builder, name: str, value: str
 ) -> None:
     program = builder.program("c/options_of_the_program.c")
-    asked = [program, "keep", "retain_min", "decay_ms"]
+    asked: list[str | Path] = [program, "keep", "retain_min", "decay_ms"]
     kept = options_in(runner.run(asked))
     assert kept["retain_min"][1] == kept["decay_ms"][1] == "api", kept
     plain = options_in(runner.run([program, "-", "retain_min", "decay_ms"], env={name: value}))
@@ -240,7 +240,7 @@ def test_what_the_user_sets_stays_when_the_program_asks_to_keep_all(
 def test_a_program_that_is_preloaded_has_settings_of_its_own(runner: Runner, builder: Builder) -> None:
     sets = '-DPROGRAM_SETS="profile=memory,retain_percent=7"'
     program = builder.program("c/options_of_the_program.c", "-rdynamic", sets, suffix="_sets")
-    asked = [program, "-", "profile", "retain_percent", "retain_grace", "reclaim"]
+    asked: list[str | Path] = [program, "-", "profile", "retain_percent", "retain_grace", "reclaim"]
     assert options_in(runner.run(asked)) == {
         "profile": ("memory", "hakmem_conf"),
         "retain_percent": ("7", "hakmem_conf"),
@@ -258,7 +258,7 @@ def test_a_program_that_is_preloaded_has_settings_of_its_own(runner: Runner, bui
 def test_a_bad_value_leaves_what_else_was_set(runner: Runner, builder: Builder, name: str) -> None:
     sets = '-DPROGRAM_SETS="profile=speed"'
     program = builder.program("c/options_of_the_program.c", "-rdynamic", sets, suffix="_is_fast")
-    asked = [program, "-", "profile", "retain_min"]
+    asked: list[str | Path] = [program, "-", "profile", "retain_min"]
     finished = runner.run(asked, env={f"HAKMEM_{name}": "banana"}, may_speak=True)
     assert options_in(finished) == options_in(runner.run(asked)), finished
     [line] = finished.library_lines
