@@ -74,7 +74,7 @@ static void note_offered(size_t slabs, unsigned run_slabs) {
 
 bool dense_fill(struct region *r, size_t superslab, unsigned slabs, enum arena_use use) {
     struct superslab *state = &r->states[superslab];
-    if (!is_worth_it(state, slabs, use) || !huge_price_allows(1)) {
+    if (!is_worth_it(state, slabs, use) || huge_price_skip(1) > 0) {
         return false;
     }
     uint32_t rest = state->free;
@@ -82,6 +82,7 @@ bool dense_fill(struct region *r, size_t superslab, unsigned slabs, enum arena_u
     region_note(r, superslab);
     arena.filling_slabs += bit_count(rest);
     arena_begin_purging();
+    uint32_t turn = huge_price_turn();
     lock_release(&arena.lock);
     uint64_t took_ns;
     bool given = os_back_by_huge_page((void *)region_superslab_address(r, superslab), &took_ns);
@@ -98,7 +99,7 @@ bool dense_fill(struct region *r, size_t superslab, unsigned slabs, enum arena_u
         arena.superslabs_dense++;
     }
     region_note(r, superslab);
-    (void)huge_price_note(given, took_ns);
+    (void)huge_price_note(turn, given, took_ns);
     return given;
 }
 

@@ -24,8 +24,9 @@
 /* And blocks that have such an end at a time: 4 MiB. */
 #define NEXT_AHEAD_MOST 2
 
-/* Of so many superslabs of a block, the first is tried: 16 MiB. */
-#define TRIED_OF 8
+/* Superslabs of a block that are tried, 8 MiB at most: they are resident then, whether the program comes to
+ * them or not. */
+#define TRIALS 4u
 
 static _Atomic size_t asking; /* relaxed: a limit that may be passed by a few */
 
@@ -59,38 +60,74 @@ static void ask(struct slab *head, size_t first, size_t end) {
     }
 }
 
+static void ask_not(struct slab *head, size_t first, size_t end) {
+    os_ask_for_huge_pages(superslab_of(head, first), (end - first) << SUPERSLAB_SHIFT, false);
+}
+
 static void ask_no_more(struct slab *head, size_t first) {
-    size_t superslabs = arena_run_slabs(head) / SLABS_PER_SUPERSLAB;
-    os_ask_for_huge_pages(superslab_of(head, first), (superslabs - first) << SUPERSLAB_SHIFT, false);
+    ask_not(head, first, arena_run_slabs(head) / SLABS_PER_SUPERSLAB);
 }
 
-static bool are_quick(size_t superslabs) {
+static size_t skip(size_t superslabs) {
     lock_acquire(&arena.lock);
-    bool quick = huge_price_allows(superslabs);
+    size_t skipped = huge_price_skip(superslabs);
     lock_release(&arena.lock);
-    return quick;
+    return skipped;
 }
 
-static bool is_quick(uint64_t ns) {
+static bool skips_all(size_t superslabs) {
     lock_acquire(&arena.lock);
-    bool quick = huge_price_note(true, ns);
+    bool all = huge_price_skips_all(superslabs);
     lock_release(&arena.lock);
-    return quick;
+    return all;
 }
 
-/* Of those that have been asked for, takes a few now, which the program would take soon, to see how long that
- * takes: if too long, it gets small pages from there on. */
-static void try_some(struct slab *head, size_t first, size_t end) {
-    bool quick = true;
-    for (size_t s = first; head->huge_pages && quick && s < end; s += TRIED_OF) {
-        unsigned char resident = 1; /* nor is anything learned where the kernel does not say */
-        if (os_which_resident(superslab_of(head, s), 1, &resident) && resident == 0) {
-            quick = is_quick(os_touch(superslab_of(head, s)));
+static bool is_resident(const char *page) {
+    unsigned char resident = 1; /* nor is anything learned where the kernel does not say */
+    return !os_which_resident(page, 1, &resident) || resident != 0;
+}
+
+/* Takes a huge page that the program would take soon. */
+enum trial { TRIAL_QUICK, TRIAL_SLOW, TRIAL_TELLS_NOTHING };
+static enum trial try_one(struct slab *head, size_t superslab) {
+    char *start = superslab_of(head, superslab);
+    if (is_resident(start)) {
+        return TRIAL_TELLS_NOTHING;
+    }
+    lock_acquire(&arena.lock);
+    uint32_t turn = huge_price_turn();
+    lock_release(&arena.lock);
+    uint64_t ns = os_touch(start);
+    if (!is_resident(start + SUPERSLAB_BYTES - OS_PAGE_BYTES)) {
+        return TRIAL_TELLS_NOTHING; /* a small one has come */
+    }
+    lock_acquire(&arena.lock);
+    bool quick = huge_price_note(turn, true, ns);
+    lock_release(&arena.lock);
+    return quick ? TRIAL_QUICK : TRIAL_SLOW;
+}
+
+/* Of superslabs that huge pages have been asked for, tries some, further and further from each other. Behind
+ * one that was slow some get small pages, and all of them if it was the last to be tried. Returns whether the
+ * last superslab may come as a huge page. */
+static bool try_some(struct slab *head, size_t first, size_t end, unsigned trials) {
+    size_t step = 1;
+    for (size_t s = first; s < end && trials > 0; trials--) {
+        enum trial trial = try_one(head, s);
+        size_t skipped = 0;
+        if (trial == TRIAL_SLOW) {
+            skipped = trials == 1 ? end - s - 1 : skip(end - s - 1);
         }
+        if (skipped > 0) {
+            ask_not(head, s + 1, s + 1 + skipped);
+            if (s + 1 + skipped == end) {
+                return false;
+            }
+        }
+        s += skipped + (trial == TRIAL_QUICK ? step : 1);
+        step *= trial == TRIAL_QUICK ? 2 : 1;
     }
-    if (!quick) {
-        ask_no_more(head, first);
-    }
+    return true;
 }
 
 /* Where the huge pages of a block end. */
@@ -104,9 +141,9 @@ static size_t huge_end(const struct slab *head, size_t bytes) {
 }
 
 /* A few small pages would keep a superslab from being one huge page. */
-static void purge_sparse(struct slab *head, uint64_t sparse, size_t superslabs) {
+static void purge_sparse(struct slab *head, uint64_t sparse, size_t first, size_t end) {
     for (; sparse != 0; sparse &= sparse - 1) {
-        if (bit_lowest(sparse) < superslabs) {
+        if (bit_lowest(sparse) >= first && bit_lowest(sparse) < end) {
             struct iovec superslab = {superslab_of(head, bit_lowest(sparse)), SUPERSLAB_BYTES};
             bool done; /* it is not worth a second attempt */
             arena_purge_holes(&superslab, 1, &done);
@@ -117,14 +154,17 @@ static void purge_sparse(struct slab *head, uint64_t sparse, size_t superslabs) 
 /* The program will fill the block. */
 static void get_ahead(struct slab *head, size_t bytes, uint64_t sparse) {
     size_t whole = huge_end(head, bytes);
-    ask(head, 0, whole >> SUPERSLAB_SHIFT);
+    size_t end = whole >> SUPERSLAB_SHIFT;
+    size_t first = end > 0 ? skip(end) : 0;
+    ask(head, first, end);
     if (head->huge_pages) {
         if (whole > bytes) {
             behind_give_up(head);
+        }
+        purge_sparse(head, sparse, first, end);
+        if (try_some(head, first, end, TRIALS) && whole > bytes) {
             head->tail_dirty = true;
         }
-        purge_sparse(head, sparse, whole >> SUPERSLAB_SHIFT);
-        try_some(head, 0, whole >> SUPERSLAB_SHIFT);
     }
     if (whole < bytes) {
         os_populate((void *)(arena_address(head) + whole), bytes - whole);
@@ -150,8 +190,13 @@ void huge_pages_taken(struct slab *head, size_t bytes, struct huge_pages_found f
         return;
     }
     size_t superslabs = huge_end(head, bytes) >> SUPERSLAB_SHIFT;
-    head->ahead = testimony_says_filled(arena_address(head), bytes) &&
-                  (found.filled || superslabs == 0 || are_quick(superslabs));
+    if (superslabs > 0 && !found.filled && skips_all(superslabs)) {
+        if (testimony_expects_filled(bytes)) {
+            (void)skip(superslabs);
+        }
+    } else {
+        head->ahead = testimony_says_filled(arena_address(head), bytes);
+    }
     watch(head, bytes, found.zeros);
     if (head->ahead && !found.filled) {
         get_ahead(head, bytes, found.sparse);
@@ -232,10 +277,13 @@ void huge_pages_grown(struct slab *head, size_t had, size_t bytes) {
     size_t whole = by_steps ? round_up(bytes, SUPERSLAB_BYTES) : round_down(bytes, SUPERSLAB_BYTES);
     size_t end = whole >> SUPERSLAB_SHIFT;
     if (first < end && first > 0 && bytes <= 2 * had && !arena_is_scarce() &&
-        testimony_is_filled(arena_address(head), had, head->ahead) && are_quick(end - first)) {
-        ask(head, first, end);
-        try_some(head, round_up(had, SUPERSLAB_BYTES) >> SUPERSLAB_SHIFT, end);
-        if (by_steps && head->huge_pages && whole > bytes) {
+        testimony_is_filled(arena_address(head), had, head->ahead)) {
+        size_t from = first + skip(end - first);
+        ask(head, from, end);
+        /* The program comes there next. */
+        size_t next = max_size(from, round_up(had, SUPERSLAB_BYTES) >> SUPERSLAB_SHIFT);
+        bool last = from < end && head->huge_pages && try_some(head, next, end, 1);
+        if (by_steps && last && whole > bytes) {
             behind_give_up(head);
             head->tail_dirty = head->next_ahead = true;
             atomic_fetch_add_explicit(&next_ahead, 1, memory_order_relaxed);

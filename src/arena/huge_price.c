@@ -1,22 +1,51 @@
 #include "arena/huge_price.h"
 
 #include "base/bits.h"
+#include "os/os.h"
 
 #define SLOW_NS 1500000u
-#define PAUSE_LEAST 16u
-#define PAUSE_MOST 1024u
+#define PAUSE_LEAST ((size_t)16)
+#define PAUSE_MOST ((size_t)1024)
+#define PAUSE_MOST_MS 1000
 
-static size_t to_skip, last_pause; /* superslabs; under the arena's lock */
+/* Under the arena's lock. */
+static size_t to_skip, last_pause; /* superslabs */
+static uint64_t pause_end_ms;
+static uint32_t turn; /* pauses so far */
 
-bool huge_price_allows(size_t superslabs) {
-    bool allows = to_skip == 0;
-    to_skip -= min_size(superslabs, to_skip);
-    return allows;
+static size_t left_to_skip(void) {
+    if (UNLIKELY(to_skip > 0) && os_now_ms() >= pause_end_ms) {
+        to_skip = 0;
+    }
+    return to_skip;
 }
 
-bool huge_price_note(bool given, uint64_t ns) {
+size_t huge_price_skip(size_t superslabs) {
+    size_t skipped = min_size(superslabs, left_to_skip());
+    to_skip -= skipped;
+    return skipped;
+}
+
+bool huge_price_skips_all(size_t superslabs) {
+    return left_to_skip() >= superslabs;
+}
+
+uint32_t huge_price_turn(void) {
+    return turn;
+}
+
+bool huge_price_note(uint32_t begun_in, bool given, uint64_t ns) {
     bool quick = given && ns < SLOW_NS;
-    last_pause = quick ? 0 : last_pause == 0 ? PAUSE_LEAST : min_size(2 * last_pause, PAUSE_MOST);
-    to_skip = last_pause;
+    if (begun_in != turn) {
+        return quick; /* others that were under way have said the same, or it is out of date */
+    }
+    if (quick) {
+        last_pause = 0;
+    } else {
+        last_pause = last_pause == 0 ? PAUSE_LEAST : min_size(2 * last_pause, PAUSE_MOST);
+        to_skip = last_pause;
+        pause_end_ms = os_now_ms() + PAUSE_MOST_MS;
+        turn++;
+    }
     return quick;
 }

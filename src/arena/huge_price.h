@@ -2,12 +2,11 @@
  *
  * To clear one takes 0.1 to 0.3 ms. On a virtual machine from which the host has taken free memory back, one
  * that is new has to be found by the host first, as five hundred of its pages: 5 ms. Small pages seldom cost
- * that, because the kernel has them of what was used lately. So each that is taken is timed, and after one
- * that was slow, or that the kernel had none to give for, the next superslabs get small pages: 16, and twice
- * as many each time that the next one is slow, too.
+ * that, because the kernel has them of what was used lately. So huge pages are timed where they are taken,
+ * and after one that was slow, or that the kernel had none to give for, the next superslabs get small pages:
+ * 16, and twice as many each time that the next one is slow, too, but none for longer than a second.
  *
- * Promises that a program pays for at most one slow page in 17, and for fewer and fewer. The arena's lock
- * protects the state. Relies on nothing.
+ * The arena's lock protects the state. Relies on os (clock).
  */
 #ifndef HAKMEM_ARENA_HUGE_PRICE_H
 #define HAKMEM_ARENA_HUGE_PRICE_H
@@ -16,10 +15,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Whether to ask for huge pages for so many superslabs; where not, they count as those that get small ones.
- * Arena lock held. */
-bool huge_price_allows(size_t superslabs);
-/* One took so long, or was not given. Returns whether to go on asking. Arena lock held. */
-bool huge_price_note(bool given, uint64_t ns);
+/* Of so many superslabs that huge pages would be asked for, these get small ones instead, from the first on:
+ * they count. Arena lock held. */
+size_t huge_price_skip(size_t superslabs);
+/* Whether all of them would. Arena lock held. */
+bool huge_price_skips_all(size_t superslabs);
+
+/* For huge_price_note: pages that were begun before a pause say nothing new. Arena lock held. */
+uint32_t huge_price_turn(void);
+/* A huge page took so long, or was not given. Returns whether it was quick. Arena lock held. */
+bool huge_price_note(uint32_t turn, bool given, uint64_t ns);
 
 #endif

@@ -14,6 +14,9 @@
 /* Weak, so that a program's own definition wins and none is needed. */
 __attribute__((weak, visibility("default"))) const char *hakmem_conf = NULL;
 
+/* Of addresses that a program may have. */
+#define POINTER_BITS 56
+
 enum type { TYPE_BOOL, TYPE_SIZE, TYPE_INT, TYPE_STRING, TYPE_CHOICE };
 
 enum source { SOURCE_DEFAULT, SOURCE_PROFILE, SOURCE_CONF, SOURCE_ENVIRONMENT, SOURCE_API };
@@ -329,6 +332,19 @@ static void apply_profile(void) {
     }
 }
 
+/* A program may have something else of that name, or the text itself in the place of a pointer to it. */
+static const char *program_conf(void) {
+    uintptr_t address = (uintptr_t)hakmem_conf;
+    if (address == 0) {
+        return "";
+    }
+    if (address < OS_PAGE_BYTES || address >> POINTER_BITS != 0) {
+        report_line("hakmem_conf is no `const char *`; ignored");
+        return "";
+    }
+    return hakmem_conf;
+}
+
 static bool environment_has_any;
 
 static void note_any(const char *name, size_t length) {
@@ -341,7 +357,7 @@ void options_init(void) {
     for (int i = 0; i < OPTION_COUNT; i++) {
         assign((enum option)i, definitions[i].fallback, strlen(definitions[i].fallback), SOURCE_DEFAULT);
     }
-    const char *conf = hakmem_conf == NULL ? "" : hakmem_conf;
+    const char *conf = program_conf();
     bool known = os_visit_environment("HAKMEM_", note_any);
     if (known && *conf == '\0' && !environment_has_any) {
         return; /* as in most processes, which may be short */

@@ -254,6 +254,13 @@ def test_a_program_that_is_preloaded_has_settings_of_its_own(runner: Runner, bui
     assert options["retain_grace"][1] == "default"
 
 
+def test_a_program_may_have_something_else_of_that_name(runner: Runner, builder: Builder) -> None:
+    program = builder.program("c/conf_of_another_kind.c", "-rdynamic")
+    finished = runner.run([program], may_speak=True)
+    [line] = finished.library_lines
+    assert "hakmem_conf" in line and "const char *" in line, finished
+
+
 @pytest.mark.parametrize("name", ["PROFILE", "RETAIN_MIN"])
 def test_a_bad_value_leaves_what_else_was_set(runner: Runner, builder: Builder, name: str) -> None:
     sets = '-DPROGRAM_SETS="profile=speed"'

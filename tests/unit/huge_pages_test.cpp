@@ -118,6 +118,46 @@ TEST_P(HugePages, AreSeldomTakenWhileTheyAreSlow) {
     }
 }
 
+// What is tried of a block of any size is a few MiB, whether the program fills it or not.
+TEST(HugePagesOfOneBlock, AreTriedWithoutSwellingIt) {
+    constexpr std::size_t kSize = 600 * kMiB;
+    hak_collect();
+    for (int i = 0; i < 2; i++) {
+        void *filled = hak_malloc(kSize);
+        touch(filled, kSize, kPage);
+        hak_free(filled);
+    }
+    hak_collect();
+    const ResidentMeter meter;
+    void *sparse = hak_malloc(kSize);
+    touch(sparse, kSize / 100, kPage);
+    meter.expect_growth_within(kSize / 100 + 12 * kMiB, "by a hundredth of the block");
+    hak_free(sparse);
+    hak_collect();
+}
+
+// A slow one counts for those that come next, and not for all that a block has.
+TEST(HugePagesOfOneBlock, AreTakenBehindThoseThatASlowOneHasCost) {
+    constexpr std::size_t kSize = 600 * kMiB;
+    constexpr std::size_t kPauseMost = 256 * kMiB;
+    const auto faults_of_a_block = [] {
+        const std::size_t before = faults_so_far();
+        void *block = hak_malloc(kSize);
+        touch(block, kSize, kPage);
+        hak_free(block);
+        hak_collect();
+        return faults_so_far() - before;
+    };
+    faults_of_a_block();
+    os_fault_set_huge_page_ns(5'000'000);
+    faults_of_a_block();
+    os_fault_set_huge_page_ns(0);
+    const std::size_t faults = faults_of_a_block();
+    if (kernel_has_huge_pages()) {
+        EXPECT_LE(faults, kPauseMost / kPage + 1000);
+    }
+}
+
 TEST_P(HugePages, LeaveNothingBehindInFreeMemory) {
     churn(GetParam(), kPage, 400, 40 * kMiB / GetParam());
     hak_collect();
