@@ -87,8 +87,9 @@ static bool is_resident(const char *page) {
     return !os_which_resident(page, 1, &resident) || resident != 0;
 }
 
-/* Takes a huge page that the program would take soon. */
 enum trial { TRIAL_QUICK, TRIAL_SLOW, TRIAL_TELLS_NOTHING };
+
+/* Takes a huge page that the program would take soon. */
 static enum trial try_one(struct slab *head, size_t superslab) {
     char *start = superslab_of(head, superslab);
     if (is_resident(start)) {
