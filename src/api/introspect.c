@@ -80,14 +80,16 @@ size_t hak_tiny_magazine_flush_all(void) {
 }
 
 size_t hak_collect(void) {
-    uint64_t before = arena_purged_bytes();
+    struct arena_figures before, after;
+    arena_figures(&before);
     heap_collect();
     for (uint32_t id = 1; id < heap_id_limit(); id++) {
         holes_purge(heap_by_id(id));
     }
     heap_trim_abandoned();
     arena_purge_all();
-    return (size_t)(arena_purged_bytes() - before);
+    arena_figures(&after);
+    return (size_t)(after.purged_bytes - before.purged_bytes);
 }
 
 #ifdef HAKMEM_STANDARD_NAMES

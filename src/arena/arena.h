@@ -83,8 +83,6 @@ void arena_purge_holes(const struct iovec *holes, size_t count, bool *done);
 
 /* Purges everything that is free and resident. */
 void arena_purge_all(void);
-/* What was purged so far, by whomever. */
-uint64_t arena_purged_bytes(void);
 
 /* The address of a header's slab. */
 static inline uintptr_t arena_address(const struct slab *slab) {

@@ -45,6 +45,10 @@ static bool fits_in_new(size_t superslabs, size_t alignment, size_t with_slack, 
     return fits;
 }
 
+static size_t superslabs_of(size_t bytes) {
+    return round_up(bytes, SUPERSLAB_BYTES) >> SUPERSLAB_SHIFT;
+}
+
 /* The slabs of a block of `bytes` in the last superslab of its run. */
 static uint32_t slabs_in_last(size_t bytes) {
     size_t rest = (bytes - 1) % SUPERSLAB_BYTES + 1;
@@ -86,7 +90,7 @@ static struct huge_pages_found claim_superslabs(struct slab *head, struct region
 }
 
 struct slab *arena_take_huge(size_t bytes, size_t alignment, struct zeros *zeros) {
-    size_t superslabs = round_up(bytes, SUPERSLAB_BYTES) >> SUPERSLAB_SHIFT;
+    size_t superslabs = superslabs_of(bytes);
     size_t with_slack = superslabs + (alignment > SUPERSLAB_BYTES ? alignment >> SUPERSLAB_SHIFT : 0);
     struct slab *slab = NULL;
     struct huge_fit place;
@@ -197,8 +201,6 @@ static struct extent extent_of(const struct slab *head) {
 void arena_give_huge(struct slab *head, bool resident) {
     struct extent run = extent_of(head);
     struct region *r = run.region;
-    size_t first = run.first;
-    size_t superslabs = run.count;
     size_t bytes = arena_span(head);
     bool huge_pages = head->huge_pages;
     bool overlooked = resident && look_at_tail(head, bytes);
@@ -207,24 +209,24 @@ void arena_give_huge(struct slab *head, bool resident) {
      * program may have done to its pages stays with them. */
     if (head->moved || !resident) {
         behind_give_up(head); /* what is lost must not be purged */
-        void *start = (void *)region_superslab_address(r, first);
-        if (os_renew(start, superslabs << SUPERSLAB_SHIFT)) {
-            os_ask_for_huge_pages(start, superslabs << SUPERSLAB_SHIFT, false);
+        void *start = (void *)region_superslab_address(r, run.first);
+        if (os_renew(start, run.count << SUPERSLAB_SHIFT)) {
+            os_ask_for_huge_pages(start, run.count << SUPERSLAB_SHIFT, false);
             resident = false;
-        } else if (!os_commit(start, superslabs << SUPERSLAB_SHIFT)) {
-            report_fallback(FALLBACK_RUN_LOST, superslabs << SUPERSLAB_SHIFT);
+        } else if (!os_commit(start, run.count << SUPERSLAB_SHIFT)) {
+            report_fallback(FALLBACK_RUN_LOST, run.count << SUPERSLAB_SHIFT);
             return; /* its addresses may be another mapping's by now: it stays taken */
         }
     }
     lock_acquire(&arena.lock);
     if (UNLIKELY(r->only_huge)) { /* or it would not end with its block */
-        behind_wait(&r->states[first + superslabs - 1], UINT32_MAX);
+        behind_wait(&r->states[run.first + run.count - 1], UINT32_MAX);
     }
     atomic_store_explicit(&head->state, SLAB_FREE, memory_order_relaxed); /* as in arena_take */
     if (huge_pages && resident) {
-        dense_note_huge(r, first, superslabs);
+        dense_note_huge(r, run.first, run.count);
     }
-    free_superslabs(head, r, first, superslabs, bytes, resident);
+    free_superslabs(head, r, run.first, run.count, bytes, resident);
     if (UNLIKELY(overlooked)) {
         find_overlooked_tails();
     }
@@ -237,7 +239,7 @@ void arena_give_huge(struct slab *head, bool resident) {
 static void shorten(struct slab *head, size_t bytes) {
     struct extent had = extent_of(head);
     size_t had_bytes = arena_span(head);
-    size_t count = round_up(bytes, SUPERSLAB_BYTES) >> SUPERSLAB_SHIFT;
+    size_t count = superslabs_of(bytes);
     size_t whole = bytes >> SUPERSLAB_SHIFT;
     /* Of the superslab that it ends in from now on. */
     uint32_t had_slabs = count < had.count ? UINT32_MAX : slabs_in_last(had_bytes);
@@ -265,7 +267,7 @@ static bool lengthen(struct slab *head, size_t bytes) {
     struct region *r = had.region;
     size_t had_bytes = arena_span(head);
     size_t end = had.first + had.count;
-    size_t wanted_end = had.first + (round_up(bytes, SUPERSLAB_BYTES) >> SUPERSLAB_SHIFT);
+    size_t wanted_end = had.first + superslabs_of(bytes);
     /* Of the superslab that it ends in now. */
     uint32_t wanted_slabs = wanted_end > end ? UINT32_MAX : slabs_in_last(bytes);
     lock_acquire(&arena.lock);

@@ -152,9 +152,8 @@ static void purge_sparse(struct slab *head, uint64_t sparse, size_t first, size_
     }
 }
 
-/* The program will fill the block. */
-static void get_ahead(struct slab *head, size_t bytes, uint64_t sparse) {
-    size_t whole = huge_end(head, bytes);
+/* The program will fill the block, whose huge pages end at `whole`. */
+static void get_ahead(struct slab *head, size_t bytes, size_t whole, uint64_t sparse) {
     size_t end = whole >> SUPERSLAB_SHIFT;
     size_t first = end > 0 ? skip(end) : 0;
     ask(head, first, end);
@@ -190,7 +189,8 @@ void huge_pages_taken(struct slab *head, size_t bytes, struct huge_pages_found f
     if (!option_bool(OPTION_HUGE_PAGES) || bytes < SLAB_BYTES || !found.worth_asking || arena_is_scarce()) {
         return;
     }
-    size_t superslabs = huge_end(head, bytes) >> SUPERSLAB_SHIFT;
+    size_t whole = huge_end(head, bytes);
+    size_t superslabs = whole >> SUPERSLAB_SHIFT;
     if (superslabs > 0 && !found.filled && skips_all(superslabs)) {
         if (testimony_expects_filled(bytes)) {
             (void)skip(superslabs);
@@ -200,7 +200,7 @@ void huge_pages_taken(struct slab *head, size_t bytes, struct huge_pages_found f
     }
     watch(head, bytes, found.zeros);
     if (head->ahead && !found.filled) {
-        get_ahead(head, bytes, found.sparse);
+        get_ahead(head, bytes, whole, found.sparse);
     }
 }
 

@@ -313,13 +313,6 @@ void arena_purge_all(void) {
     lock_release(&arena.lock);
 }
 
-uint64_t arena_purged_bytes(void) {
-    lock_acquire(&arena.lock);
-    uint64_t bytes = arena.purged_bytes;
-    lock_release(&arena.lock);
-    return bytes;
-}
-
 void arena_purge_holes(const struct iovec *holes, size_t count, bool *done) {
     bool split[ARENA_HOLES_MOST];
     lock_acquire(&arena.lock);

@@ -12,13 +12,17 @@
 
 #include "hakmem.h"
 #include "support/lanes.h"
+#include "support/options.h"
 #include "support/random.h"
 #include "support/resident.h"
+#include "support/statistics.h"
 
 namespace {
 
+using hakmem_test::counter;
 using hakmem_test::kLanes;
 using hakmem_test::kMiB;
+using hakmem_test::option_named;
 using hakmem_test::PointerArray;
 using hakmem_test::Random;
 using hakmem_test::ResidentMeter;
@@ -122,24 +126,12 @@ TEST(Overhead, AMillionLiveBlocksOf16BytesCostAtMostOneAndAHalfPercent) {
     free_all(blocks);
 }
 
-std::uint64_t purged_so_far() {
-    hak_stats_t stats;
-    hak_stats_get(&stats);
-    return stats.purged_bytes;
-}
-
 // With settings under which all, or nothing, is purged before the blocks' caches are collected.
 class Collect : public testing::TestWithParam<const char *> {
   protected:
     void SetUp() override {
         for (std::size_t i = 0; i < options_.size(); i++) {
-            hak_option_info_t info;
-            for (int k = 0; k < hak_option_count(); k++) {
-                ASSERT_EQ(hak_option_info(k, &info), 0);
-                if (options_[i] == info.name) {
-                    before_[i] = info.value;
-                }
-            }
+            before_[i] = option_named(options_[i]).value;
             ASSERT_EQ(hak_option_set(options_[i].c_str(), GetParam()), 0);
         }
     }
@@ -162,9 +154,9 @@ TEST_P(Collect, TellsHowMuchItPurged) {
     EXPECT_LE(hak_collect(), 2 * kMiB) << "with everything live";
     const ResidentMeter meter;
     free_all(blocks);
-    const std::uint64_t before = purged_so_far();
+    const std::uint64_t before = counter("purged_bytes");
     const std::size_t purged = hak_collect();
-    EXPECT_EQ(purged, purged_so_far() - before);
+    EXPECT_EQ(purged, counter("purged_bytes") - before);
     EXPECT_GE(purged, 64 * kSize) << "what the magazine held";
     EXPECT_LE(purged, static_cast<std::size_t>(std::max<std::ptrdiff_t>(-meter.growth(), 0)) + 2 * kMiB)
         << "what went back on the way down was not purged by this call";

@@ -11,8 +11,11 @@
 #include <vector>
 
 #include "hakmem.h"
+#include "support/options.h"
 
 namespace {
+
+using hakmem_test::option_named;
 
 std::vector<hak_option_info_t> all_options() {
     std::vector<hak_option_info_t> options(static_cast<std::size_t>(hak_option_count()));
@@ -20,16 +23,6 @@ std::vector<hak_option_info_t> all_options() {
         EXPECT_EQ(hak_option_info(static_cast<int>(i), &options[i]), 0) << i;
     }
     return options;
-}
-
-hak_option_info_t option_named(const std::string &name) {
-    for (const hak_option_info_t &option : all_options()) {
-        if (name == option.name) {
-            return option;
-        }
-    }
-    ADD_FAILURE() << "no option " << name;
-    return {};
 }
 
 std::string environment_name_of(const std::string &name) {

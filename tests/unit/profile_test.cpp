@@ -10,6 +10,7 @@
 #include <string>
 
 #include "hakmem.h"
+#include "support/options.h"
 #include "support/random.h"
 #include "support/resident.h"
 
@@ -17,23 +18,13 @@ namespace {
 
 using hakmem_test::kKiB;
 using hakmem_test::kMiB;
+using hakmem_test::option_named;
 using hakmem_test::PointerArray;
 using hakmem_test::Random;
 
 // What a profile trades: the larger, the more memory is kept.
 constexpr std::array<const char *, 5> kTraded = {"retain_min", "retain_percent", "retain_grace", "decay_ms",
                                                  "magazine_bytes"};
-
-hak_option_info_t option_named(const char *name) {
-    for (int i = 0; i < hak_option_count(); i++) {
-        hak_option_info_t option{};
-        if (hak_option_info(i, &option) == 0 && std::strcmp(option.name, name) == 0) {
-            return option;
-        }
-    }
-    ADD_FAILURE() << "no option " << name;
-    return {};
-}
 
 std::uint64_t bytes_of(const char *text) {
     char *suffix = nullptr;
