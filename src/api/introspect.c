@@ -8,6 +8,7 @@
 #include "heap/holes.h"
 #include "heap/magazine.h"
 #include "heap/registry.h"
+#include "heap/runtime.h"
 
 #include <errno.h>
 

@@ -2,7 +2,7 @@
 
 #include "base/bits.h"
 #include "base/text.h"
-#include "heap/thread.h"
+#include "heap/runtime.h"
 #include "options/options.h"
 
 #include <pthread.h>

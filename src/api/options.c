@@ -2,7 +2,7 @@
 
 #include "base/bits.h"
 #include "hakmem.h"
-#include "heap/thread.h"
+#include "heap/runtime.h"
 
 #include <errno.h>
 

@@ -1,8 +1,8 @@
 /* Profiles: the entry points, and what happens at start and at exit. */
 #include "base/bits.h"
 #include "hakmem.h"
+#include "heap/runtime.h"
 #include "heap/sampling.h"
-#include "heap/thread.h"
 #include "profile/dump.h"
 #include "profile/files.h"
 #include "profile/leaks.h"

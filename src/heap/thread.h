@@ -1,8 +1,8 @@
-/* Threads and their heaps; the start of the library and fork.
+/* Threads and their heaps.
  *
- * Promises that a thread gets its heap on its first allocation and loses it when it ends, that memory
- * can be allocated and freed before the first and after the last of these, and that a forked child
- * can do both at once. Relies on pthread keys (which do not allocate for the first 32) and atfork.
+ * Promises that a thread gets its heap on its first allocation and loses it when it ends, and that memory
+ * can be allocated and freed before the first and after the last of these. Relies on pthread keys (which do
+ * not allocate for the first 32) and, for threads without a heap, on the shared one.
  */
 #ifndef HAKMEM_HEAP_THREAD_H
 #define HAKMEM_HEAP_THREAD_H
@@ -40,15 +40,7 @@ static inline struct heap *thread_heap_get_to_free(uint32_t owner) {
     return LIKELY(heap != &heap_of_no_thread) ? heap : thread_heap_make_to_free(owner);
 }
 
-/* The heap that serves threads without one, locked; NULL if there is no memory. */
-struct heap *shared_heap_lock(void);
-void shared_heap_unlock(void);
-/* What it caches goes back to its slabs. */
-void shared_heap_collect(void);
-
-/* Sets the library up if nothing has yet. */
-void runtime_start(void);
-/* True if HAKMEM_FORCE_LIBC_ALLOC is in force (starts the library). */
-bool runtime_libc_forced(void);
+/* Has threads lose their heaps when they end. Once, by the start. */
+void thread_begin(void);
 
 #endif

@@ -8,12 +8,14 @@
 #include "hakmem.h"
 #include "observe/census.h"
 #include "os/os.h"
+#include "os/pages.h"
 #include "os/report.h"
 
 #include <errno.h>
 #include <stdatomic.h>
 
 #define SITES 16384
+#define TABLE_BYTES (SITES * sizeof(struct site))
 /* Places tried before the table counts as full. */
 #define PROBES_MAX 64
 
@@ -38,11 +40,7 @@ static size_t hash(hak_site_t key) {
 /* Without a lock, which a fork might leave held in the child for ever. */
 static COLD struct site *make_table(void) {
     int saved_errno = errno; /* hak_free_at may be the first */
-    struct site *made = os_reserve(SITES * sizeof(struct site), OS_PAGE_BYTES);
-    if (made != NULL && !os_commit(made, SITES * sizeof(struct site))) {
-        os_release(made, SITES * sizeof(struct site));
-        made = NULL;
-    }
+    struct site *made = pages_take(TABLE_BYTES);
     errno = saved_errno;
     struct site *table = NULL;
     /* acq_rel: release pairs with the acquire loads of the table, acquire where another made it. Where
@@ -50,13 +48,11 @@ static COLD struct site *make_table(void) {
     if (atomic_compare_exchange_strong_explicit(&sites, &table, made != NULL ? made : &unknown,
                                                 memory_order_acq_rel, memory_order_acquire)) {
         if (made != NULL) {
-            census_add_table(made, SITES * sizeof(struct site));
+            census_add_table(made, TABLE_BYTES);
         }
         return made != NULL ? made : &unknown;
     }
-    if (made != NULL) {
-        os_release(made, SITES * sizeof(struct site));
-    }
+    pages_give(made, TABLE_BYTES);
     return table;
 }
 

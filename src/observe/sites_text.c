@@ -2,7 +2,7 @@
 #include "hakmem.h"
 #include "observe/json.h"
 #include "observe/sites.h"
-#include "os/os.h"
+#include "os/pages.h"
 #include "os/resident.h"
 
 #define TOP_SITES 8
@@ -13,7 +13,7 @@
 struct listing {
     hak_site_stats_t *sites;
     size_t count;
-    size_t bytes; /* of the memory that they stand in */
+    size_t room; /* for as many of them */
 };
 
 static bool before(const hak_site_stats_t *a, const hak_site_stats_t *b) {
@@ -50,30 +50,19 @@ static void sort(hak_site_stats_t *sites, size_t count) {
 
 /* All of them, or none without memory. */
 static struct listing list_sites(void) {
-    struct listing listing = {NULL, 0, 0};
-    size_t room = hak_site_list(NULL, 0);
-    if (room == 0) {
-        return listing;
+    struct listing listing = {.room = hak_site_list(NULL, 0)};
+    if (listing.room > 0) {
+        listing.sites = pages_take(listing.room * sizeof *listing.sites);
     }
-    listing.bytes = round_up(room * sizeof *listing.sites, OS_PAGE_BYTES);
-    listing.sites = os_reserve(listing.bytes, OS_PAGE_BYTES);
-    if (listing.sites == NULL) {
-        return listing;
+    if (listing.sites != NULL) {
+        listing.count = min_size(hak_site_list(listing.sites, listing.room), listing.room);
+        sort(listing.sites, listing.count);
     }
-    if (!os_commit(listing.sites, listing.bytes)) {
-        os_release(listing.sites, listing.bytes);
-        listing.sites = NULL;
-        return listing;
-    }
-    listing.count = min_size(hak_site_list(listing.sites, room), room);
-    sort(listing.sites, listing.count);
     return listing;
 }
 
 static void end_listing(const struct listing *listing) {
-    if (listing->sites != NULL) {
-        os_release(listing->sites, listing->bytes);
-    }
+    pages_give(listing->sites, listing->room * sizeof *listing->sites);
 }
 
 /* ---- What a site is ----------------------------------------------------------------------------------- */

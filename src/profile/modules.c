@@ -1,7 +1,7 @@
 #include "profile/modules.h"
 
 #include "os/maps.h"
-#include "profile/pages.h"
+#include "os/pages.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 #include "profile/origins.h"
 
 #include "base/bits.h"
-#include "profile/pages.h"
+#include "os/pages.h"
 
 #include <string.h>
 

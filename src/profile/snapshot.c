@@ -1,7 +1,7 @@
 #include "profile/snapshot.h"
 
+#include "os/pages.h"
 #include "profile/internal.h"
-#include "profile/pages.h"
 #include "profile/poisson.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 #include "profile/table.h"
 
 #include "base/bits.h"
-#include "profile/pages.h"
+#include "os/pages.h"
 
 #define FIRST_CAPACITY 256
 

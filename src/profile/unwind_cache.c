@@ -1,6 +1,6 @@
 #include "profile/unwind_cache.h"
 
-#include "os/os.h"
+#include "os/pages.h"
 
 #include <errno.h>
 
@@ -8,16 +8,12 @@ struct cache *_Atomic unwind_cache;
 
 static struct cache *make(void) {
     int saved_errno = errno;
-    struct cache *made = os_reserve(sizeof *made, OS_PAGE_BYTES);
-    if (made != NULL && !os_commit(made, sizeof *made)) {
-        os_release(made, sizeof *made);
-        made = NULL;
-    }
+    struct cache *made = pages_take(sizeof *made);
     struct cache *first = NULL;
     /* release pairs with the acquire in cache_get, acquire with another thread's release */
     if (made != NULL && !atomic_compare_exchange_strong_explicit(
                             &unwind_cache, &first, made, memory_order_acq_rel, memory_order_acquire)) {
-        os_release(made, sizeof *made);
+        pages_give(made, sizeof *made);
         made = first;
     }
     errno = saved_errno;

@@ -2,7 +2,7 @@
 #include "heap/flush.h"
 #include "heap/heap.h"
 #include "heap/registry.h"
-#include "heap/thread.h"
+#include "heap/runtime.h"
 
 bool hakmem_test_lost_heap_releases_its_slab(size_t size);
 

@@ -1,0 +1,72 @@
+#include "heap/background.h"
+
+#include "arena/bound.h"
+#include "arena/decay.h"
+#include "heap/event.h"
+#include "heap/holes.h"
+#include "heap/parcel.h"
+#include "heap/reclaim.h"
+#include "heap/slack.h"
+#include "heap/stock.h"
+#include "os/os.h"
+#include "os/thread.h"
+
+#define SLEEP_MOST_MS 250
+/* Work on holes in a period: of the background thread some 20 ms, and in a program without one 0.1 ms of
+ * whoever frees. */
+#define HOLES_UNITS 200000
+#define HOLES_UNITS_IN_PASSING 1000
+/* Blocks of stocks: some 1.3 ms in each period, or an eighth of them if all are of the size of a pointer; and
+ * 0.3 ms with what is given back. */
+#define STOCKS_IN_PASSING ((size_t)65536)
+#define STOCKS_IN_PASSING_PART (8 * sizeof(void *))
+#define STOCKS_RELIEVED ((size_t)16384)
+
+static void purge_in_passing(void) {
+    int64_t stocked = arena_stocked();
+    stocks_look_after(
+        max_size(STOCKS_IN_PASSING, stocked > 0 ? (size_t)stocked / STOCKS_IN_PASSING_PART : 0));
+    (void)holes_purge_idle(HOLES_UNITS_IN_PASSING);
+}
+
+static bool relieve(void) {
+    if (arena_stock_room() < 0) {
+        stocks_relieve(STOCKS_RELIEVED);
+    }
+    return slack_relieve();
+}
+
+/* Sleeps for a period of the decay; false if the program's credentials have changed meanwhile. In short
+ * sleeps, because the option may change, and privileges that the program has dropped must not live on here:
+ * the next thread inherits those of a thread of the program's. */
+static bool sleep_in_background(uint64_t credentials) {
+    for (uint64_t slept = 0; slept < decay_period_ms(); slept += SLEEP_MOST_MS) {
+        os_sleep_ms(min_size(decay_period_ms() - slept, SLEEP_MOST_MS));
+        heap_event(HEAP_EVENT_IN_BACKGROUND);
+        if (os_credentials() != credentials) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static COLD void run_in_background(void) {
+    uint64_t credentials = os_credentials();
+    bool more = true;
+    decay_begun();
+    heap_reclaim_restart();
+    while (more && sleep_in_background(credentials)) {
+        bool parcels = parcels_look_after();
+        stocks_look_after(SIZE_MAX);
+        bool holes = holes_purge_idle(HOLES_UNITS);
+        more = decay_tick(heap_reclaim_idle() || parcels || holes);
+    }
+    if (more) {
+        decay_stop();
+    }
+    parcels_return_all(); /* sent by threads that saw this one just before it ended */
+}
+
+void background_set_work(void) {
+    decay_set_work(run_in_background, purge_in_passing, relieve);
+}

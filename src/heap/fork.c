@@ -1,0 +1,107 @@
+#include "heap/fork.h"
+
+#include "arena/arena.h"
+#include "arena/decay.h"
+#include "heap/alone.h"
+#include "heap/collect.h"
+#include "heap/event.h"
+#include "heap/holes.h"
+#include "heap/registry.h"
+#include "heap/runtime.h"
+#include "heap/sampling.h"
+#include "heap/shared_heap.h"
+#include "heap/slack.h"
+#include "heap/thread.h"
+#include "options/options.h"
+#include "os/cgroup.h"
+#include "os/lock.h"
+#include "os/os.h"
+#include "profile/sample.h"
+
+#include <pthread.h>
+
+/* glibc's fork takes the lock of its list of streams after the handlers have run; a thread that holds
+ * it may wait for a stream whose holder allocates. So it must come before our locks. It is recursive. */
+extern __attribute__((weak)) void _IO_list_lock(void);
+extern __attribute__((weak)) void _IO_list_unlock(void);
+extern __attribute__((weak)) void _IO_list_resetlock(void);
+
+/* Between before_fork and after_fork. relaxed: true only where there is one thread */
+static _Atomic bool fork_is_alone;
+
+static bool fork_has_no_locks(void) {
+    return atomic_load_explicit(&fork_is_alone, memory_order_relaxed);
+}
+
+/* The locks in the order in which they nest. None where there is no other thread, who would be locked out:
+ * the handler of a signal that came in the midst of malloc may fork, and would wait for what it has
+ * interrupted. */
+static void before_fork(void) {
+    bool alone = heap_is_alone();
+    atomic_store_explicit(&fork_is_alone, alone, memory_order_relaxed);
+    if (alone) {
+        return;
+    }
+    decay_prepare_for_fork();
+    if (_IO_list_lock != NULL) {
+        _IO_list_lock();
+    }
+    runtime_lock_for_fork();
+    options_lock_for_fork();
+    shared_heap_lock_for_fork();
+    sampling_lock_for_fork();
+    heap_lock_for_fork();
+    arena_lock_for_fork();
+    profile_lock_for_fork();
+}
+
+static void after_fork(bool child) {
+    if (child) {
+        os_note_process();
+        cgroup_forget();
+    }
+    if (fork_has_no_locks()) {
+        if (child) {
+            heap_follow_into_child(thread_heap_now());
+        }
+        return;
+    }
+    profile_unlock_after_fork(child);
+    arena_unlock_after_fork(child);
+    heap_unlock_after_fork(child, thread_heap_now());
+    sampling_unlock_after_fork(child);
+    shared_heap_unlock_after_fork(child);
+    options_unlock_after_fork(child);
+    runtime_unlock_after_fork(child);
+    void (*end_list_lock)(void) = child ? _IO_list_resetlock : _IO_list_unlock;
+    if (end_list_lock != NULL) {
+        end_list_lock();
+    }
+    if (child) {
+        holes_turn_lost_by_fork();
+        slack_lock_lost_by_fork();
+        heap_collect_lost_by_fork();
+    }
+}
+
+static void after_fork_in_parent(void) {
+    after_fork(false);
+}
+
+static void after_fork_in_child(void) {
+    after_fork(true);
+    if (heap_child_listener != NULL) {
+        heap_child_listener(fork_has_no_locks());
+    }
+}
+
+/* Handlers that are registered first run last before a fork and first after it, so that those of other
+ * libraries may allocate. The shared library is initialised first of all (see CMakeLists.txt), a static
+ * one by the first allocation. */
+void fork_register_handlers(void) {
+    static _Atomic bool registered;
+    /* relaxed: only one thread may go on, and it needs nothing of the others */
+    if (!atomic_exchange_explicit(&registered, true, memory_order_relaxed)) {
+        pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    }
+}

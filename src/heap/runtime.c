@@ -1,0 +1,92 @@
+#include "heap/runtime.h"
+
+#include "arena/arena.h"
+#include "heap/background.h"
+#include "heap/foreign.h"
+#include "heap/fork.h"
+#include "heap/thread.h"
+#include "options/options.h"
+#include "os/lock.h"
+#include "os/os.h"
+#include "os/report.h"
+#include "profile/sample.h"
+#include "slab/size_class.h"
+
+#include <stdlib.h>
+
+static struct lock start_lock;
+/* release when all is set up pairs with the acquire in runtime_start */
+static _Atomic bool started;
+static bool libc_forced;
+
+static COLD void refuse_pages(void) {
+    if (!foreign_libc_present()) {
+        report_line(
+            "the kernel's pages are not of 4 KiB, which is all that HAKMEM can do: link another malloc");
+        abort();
+    }
+    libc_forced = true;
+    report_line("the kernel's pages are not of 4 KiB; libc's allocator serves this program");
+    report_fallback(FALLBACK_LIBC_FORCED, 0);
+}
+
+static NOINLINE void start_slow(void) {
+    lock_acquire(&start_lock);
+    if (!atomic_load_explicit(&started, memory_order_relaxed)) {
+        os_note_process();
+        options_init();
+        size_class_init(option_number(OPTION_MAGAZINE_BYTES));
+        arena_init();
+        background_set_work();
+        if (option_bool(OPTION_PROF) || option_bool(OPTION_PROF_PEAK) || option_bool(OPTION_PROF_LEAKS)) {
+            profile_start(0);
+        }
+        thread_begin();
+        if (UNLIKELY(!os_pages_are_known())) {
+            refuse_pages();
+        } else if (option_bool(OPTION_FORCE_LIBC_ALLOC)) {
+            libc_forced = foreign_libc_present();
+            if (libc_forced) {
+                report_fallback(FALLBACK_LIBC_FORCED, 0);
+            } else {
+                report_line("HAKMEM_FORCE_LIBC_ALLOC: libc's allocator is not linked in; ignored");
+            }
+        }
+        atomic_store_explicit(&started, true, memory_order_release);
+    }
+    lock_release(&start_lock);
+    fork_register_handlers();
+}
+
+void runtime_start(void) {
+    if (UNLIKELY(!atomic_load_explicit(&started, memory_order_acquire))) {
+        start_slow();
+    }
+}
+
+bool runtime_libc_forced(void) {
+    runtime_start();
+    return libc_forced;
+}
+
+void runtime_lock_for_fork(void) {
+    lock_acquire(&start_lock);
+}
+
+void runtime_unlock_after_fork(bool child) {
+    lock_end_fork(&start_lock, child);
+}
+
+/* glibc hands constructors what main gets. This one comes before those of libc, which set `environ`, and
+ * before our own others. */
+__attribute__((constructor(101))) static void at_load(int argc, char **argv, char **environment) {
+    (void)argc;
+    (void)argv;
+    os_set_environment(environment);
+    runtime_start();
+#ifdef HAKMEM_STANDARD_NAMES
+    if (!libc_forced) { /* elsewhere nothing is taken before it is asked for */
+        arena_reserve_first();
+    }
+#endif
+}

@@ -1,0 +1,20 @@
+#include "os/pages.h"
+
+#include "base/bits.h"
+#include "os/os.h"
+
+COLD void *pages_take(size_t bytes) {
+    bytes = round_up(bytes, OS_PAGE_BYTES);
+    void *pages = os_reserve(bytes, OS_PAGE_BYTES);
+    if (pages != NULL && !os_commit(pages, bytes)) {
+        os_release(pages, bytes);
+        pages = NULL;
+    }
+    return pages;
+}
+
+COLD void pages_give(void *pages, size_t bytes) {
+    if (pages != NULL) {
+        os_release(pages, round_up(bytes, OS_PAGE_BYTES));
+    }
+}

@@ -1,0 +1,15 @@
+/* Memory for the library's own tables: whole pages from the system, never from a heap.
+ *
+ * Promises memory that reads as zero and costs only the pages that are touched. Relies on os.
+ */
+#ifndef HAKMEM_OS_PAGES_H
+#define HAKMEM_OS_PAGES_H
+
+#include <stddef.h>
+
+/* NULL if there is none. */
+void *pages_take(size_t bytes);
+/* `bytes` as they were asked for; `pages` may be NULL. */
+void pages_give(void *pages, size_t bytes);
+
+#endif
