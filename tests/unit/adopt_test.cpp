@@ -37,7 +37,7 @@ using hakmem_test::scaled;
 class Sleeper {
   public:
     Sleeper(std::size_t size, std::size_t bytes, std::size_t gap, bool keeps_most)
-        : thread_([=, this] {
+        : thread_([this, size, bytes, gap, keeps_most] {
               const std::vector<void *> blocks = make_equal_blocks(bytes / size, size);
               for (std::size_t i = 0; i < blocks.size(); i++) {
                   if ((i % gap == 0) != keeps_most) {

@@ -401,7 +401,7 @@ TEST(Dense, ThreadsThatGrowShrinkAndCollectAtOnceLoseNothing) {
     });
     std::vector<std::thread> threads;
     for (int t = 0; t < kThreads; t++) {
-        threads.emplace_back([t, rounds] {
+        threads.emplace_back([t] {
             Random random(static_cast<std::uint64_t>(t) + 1);
             for (int round = 0; round < rounds; round++) {
                 const std::size_t size = round % 3 == 0 ? 300 * kKiB : 64 + 64 * random.below(24);

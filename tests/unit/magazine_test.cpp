@@ -155,7 +155,7 @@ TEST(Magazine, WhatIsUsedAllTheTimeStaysInOne) {
 // Those of classes that hold many leave room for those that come later.
 TEST(Magazine, ThereIsRoomForThoseOfEveryClass) {
     run_in_thread([] {
-        for (const std::size_t size : {16, 32, 48, 64, 80, 96, 112, 128}) {
+        for (const std::size_t size : {16U, 32U, 48U, 64U, 80U, 96U, 112U, 128U}) {
             for (int round = 0; round < 30; round++) {
                 allocate_and_free(20'000, size);
             }
@@ -167,7 +167,7 @@ TEST(Magazine, ThereIsRoomForThoseOfEveryClass) {
                 allocate_and_free(100, size);
             }
         }
-        for (const std::size_t size : {200, 300, 500, 900, 1500, 2500, 5000, 9000}) {
+        for (const std::size_t size : {200U, 300U, 500U, 900U, 1500U, 2500U, 5000U, 9000U}) {
             allocate_and_free(30, size);
             const std::uint64_t refills = stats_now().refills;
             for (int round = 0; round < kRounds; round++) {

@@ -90,7 +90,7 @@ TEST(Reuse, OfAThreadsSlabsCountsOnlyWhatTheThreadUsed) {
 // addresses, across the words of a bitmap and from one refill to the next.
 TEST(Reuse, OfFreedBlocksIsInTheOrderOfAddresses) {
     constexpr std::size_t kSlabBytes = 64 * kKiB;
-    for (const std::size_t size : {16, 32, 112, 1024}) {
+    for (const std::size_t size : {16U, 32U, 112U, 1024U}) {
         const std::size_t of_a_slab = kSlabBytes / size;
         std::vector<char *> kept; // one in each slab, or it would be as one that was never used
         std::vector<char *> blocks;

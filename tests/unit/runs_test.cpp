@@ -141,7 +141,7 @@ TEST_F(Runs, OfLengthsThatAreNotTakenAgainAreNotKept) {
 TEST_F(Runs, ServeShorterAndLongerBlocksOfAsManySlabs) {
     use_again_and_again(kBuffer);
     const std::uint64_t before = counter("large_kept");
-    for (std::size_t size : {66'000, 131'072, 90'000, 120'000}) {
+    for (std::size_t size : {66'000U, 131'072U, 90'000U, 120'000U}) {
         char *buffer = static_cast<char *>(hak_malloc(size));
         EXPECT_EQ(hak_usable_size(buffer), (size + 4095) / 4096 * 4096);
         std::memset(buffer, 2, size);

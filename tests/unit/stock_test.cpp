@@ -299,7 +299,7 @@ TEST(StockDeathTest, ADoubleFreeIsFoundWhenItGoesBack) {
 
 TEST(StockDeathTest, AnInvalidFreeIsFoundBeforeOrWhenItGoesBack) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
-    for (const std::size_t offset : {3, 8, 32}) {
+    for (const std::size_t offset : {3U, 8U, 32U}) {
         const auto misuse = [offset] {
             std::vector<void *> blocks = make_equal_blocks(kDropped, 64);
             blocks[kDropped / 2] = static_cast<char *>(blocks[kDropped / 2]) + offset;
