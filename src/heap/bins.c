@@ -4,12 +4,11 @@
 #include "arena/bound.h"
 #include "heap/event.h"
 #include "heap/holes.h"
+#include "heap/partial.h"
 #include "heap/registry.h"
 #include "heap/slack.h"
 #include "os/os.h"
 
-/* Partly-used slabs looked at for the fullest. */
-#define CHOICES 8
 /* Of a heap that a thread has, others take only slabs of which so much is free: one that is nearly full would
  * be pinned by the few blocks that they get of it when its owner is done with the others. */
 #define ADOPTED_FREE_PART 4
@@ -24,94 +23,15 @@ static uint8_t state_of(const struct slab *slab) {
     return atomic_load_explicit(&slab->state, memory_order_relaxed);
 }
 
-/* ---- The list of partly-used slabs; the heap's lock is held ---------------------------------- */
-
-/* relaxed everywhere: written under the lock; the owner looks at it without, only to see whether the
- * lock is worth taking */
-static struct slab *list_first(struct heap *heap, unsigned size_class) {
-    return atomic_load_explicit(&heap->bins[size_class].partial, memory_order_relaxed);
-}
-
-static void list_set_first(struct heap *heap, unsigned size_class, struct slab *slab) {
-    atomic_store_explicit(&heap->bins[size_class].partial, slab, memory_order_relaxed);
-}
-
-static void count_partial(struct heap *heap, struct bin *bin, int change) {
-    uint32_t n = atomic_load_explicit(&bin->partial_count, memory_order_relaxed);
-    uint32_t all = atomic_load_explicit(&heap->partial_slabs, memory_order_relaxed);
-    atomic_store_explicit(&bin->partial_count, n + (uint32_t)change, memory_order_relaxed);
-    atomic_store_explicit(&heap->partial_slabs, all + (uint32_t)change, memory_order_relaxed);
-}
-
-static void list_add(struct heap *heap, struct slab *slab) {
-    struct bin *bin = &heap->bins[slab->size_class];
-    struct slab *first = list_first(heap, slab->size_class);
-    slab->previous = NULL;
-    slab->next = first;
-    *(first != NULL ? &first->previous : &bin->partial_last) = slab;
-    list_set_first(heap, slab->size_class, slab);
-    count_partial(heap, bin, 1);
-    /* relaxed: under the lock; a thread outside only compares */
-    atomic_store_explicit(&slab->state, SLAB_PARTIAL, memory_order_relaxed);
-}
-
-static void list_remove(struct heap *heap, struct slab *slab) {
-    if (slab->previous != NULL) {
-        slab->previous->next = slab->next;
-    } else {
-        list_set_first(heap, slab->size_class, slab->next);
-    }
-    struct bin *bin = &heap->bins[slab->size_class];
-    *(slab->next != NULL ? &slab->next->previous : &bin->partial_last) = slab->previous;
-    slab->next = slab->previous = NULL;
-    count_partial(heap, bin, -1);
-}
-
-/* Fullest first, among the first few, so that sparse slabs drain. */
-static struct slab *list_choose(struct heap *heap, unsigned size_class) {
-    struct slab *best = list_first(heap, size_class);
-    struct slab *slab = best;
-    for (int i = 0; i < CHOICES && slab != NULL; i++, slab = slab->next) {
-        if (slab_free_words(slab) < slab_free_words(best)) {
-            best = slab;
-        }
-    }
-    return best;
-}
-
-/* One that is sparse, among the first few; NULL if none is. */
-static struct slab *list_choose_sparse(struct heap *heap, unsigned size_class) {
-    struct slab *slab = list_first(heap, size_class);
-    for (int i = 0; i < CHOICES && slab != NULL; i++, slab = slab->next) {
-        if (slab_count_free(slab) >= size_classes[size_class].blocks / ADOPTED_FREE_PART) {
-            return slab;
-        }
-    }
-    return NULL;
-}
-
 void bin_drain_inbox(struct heap *heap) {
     /* acquire pairs with the release in bin_queue: the pusher's write to slab->next; seq_cst for
      * bin_release_if_free */
     struct slab *slab = atomic_exchange_explicit(&heap->inbox, NULL, memory_order_seq_cst);
     while (slab != NULL) {
         struct slab *next = slab->next;
-        list_add(heap, slab);
+        partial_add(heap, slab);
         slab = next;
     }
-}
-
-struct slab *bin_rotate_partial(struct heap *heap, unsigned size_class) {
-    struct bin *bin = &heap->bins[size_class];
-    struct slab *slab = list_first(heap, size_class);
-    if (slab != NULL && slab->next != NULL) {
-        list_remove(heap, slab);
-        slab->previous = bin->partial_last;
-        bin->partial_last->next = slab;
-        bin->partial_last = slab;
-        count_partial(heap, bin, 1);
-    }
-    return slab;
 }
 
 /* ---- Releasing -------------------------------------------------------------------------------- */
@@ -143,7 +63,7 @@ static bool unlink_if_free(struct heap *owner, struct slab *slab) {
     if (state_of(slab) != SLAB_PARTIAL || !slab_all_free(slab)) {
         return false;
     }
-    list_remove(owner, slab);
+    partial_remove(owner, slab);
     /* Nobody's from here on: a thread that comes late and compares owners under this lock then sees
      * that the slab is not in the lock's care any more. relaxed: under the lock, and arena/walk.c takes
      * SLAB_INTERNAL as it finds it */
@@ -186,7 +106,7 @@ void bin_sweep(struct heap *self, struct heap *heap) {
     bin_drain_inbox(heap);
     for (unsigned c = 0; c < SIZE_CLASSES; c++) {
         struct slab *next;
-        for (struct slab *slab = list_first(heap, c); slab != NULL; slab = next) {
+        for (struct slab *slab = partial_first(heap, c); slab != NULL; slab = next) {
             next = slab->next;
             if (unlink_if_free(heap, slab)) {
                 slab->next = released;
@@ -243,7 +163,7 @@ void bin_settle_after_fork(struct heap *heap, unsigned size_class) {
 static void retire(struct heap *heap, struct slab *slab, uint64_t pending[2]) {
     slack_add(heap, (int64_t)slab_settle(slab, pending));
     lock_acquire(&heap->lock);
-    list_add(heap, slab);
+    partial_add(heap, slab);
     lock_release(&heap->lock);
     bin_release_if_free(heap, slab);
 }
@@ -278,7 +198,7 @@ void bin_queue(struct heap *self, struct slab *slab) {
     struct heap *owner = heap_by_id(atomic_load_explicit(&slab->owner, memory_order_relaxed));
     if (owner == self) {
         lock_acquire(&owner->lock);
-        list_add(owner, slab);
+        partial_add(owner, slab);
         lock_release(&owner->lock);
     } else {
         struct slab *head = atomic_load_explicit(&owner->inbox, memory_order_relaxed);
@@ -324,12 +244,12 @@ bool bin_adopt(struct heap *heap, unsigned size_class, struct heap *from) {
      * has it may change at any time */
     uint32_t state = atomic_load_explicit(&from->state, memory_order_relaxed);
     if (state == HEAP_ABANDONED) {
-        slab = list_choose(from, size_class);
+        slab = partial_fullest(from, size_class);
     } else if (state == HEAP_ACTIVE) {
-        slab = list_choose_sparse(from, size_class);
+        slab = partial_sparse(from, size_class, size_classes[size_class].blocks / ADOPTED_FREE_PART);
     }
     if (slab != NULL) {
-        list_remove(from, slab);
+        partial_remove(from, slab);
         make_current(heap, size_class, slab);
         heap->bins[size_class].fresh = 0;
         /* release pairs with the acquire in bin_release_if_free; a thread that read the old owner takes
@@ -379,17 +299,17 @@ static bool fresh_slab(struct heap *heap, unsigned size_class) {
 /* The fullest of the partly-used slabs becomes the current one. */
 static bool partial_slab(struct heap *heap, unsigned size_class) {
     /* relaxed: an idle look; bin_drain_inbox acquires */
-    if (list_first(heap, size_class) == NULL &&
+    if (partial_first(heap, size_class) == NULL &&
         atomic_load_explicit(&heap->inbox, memory_order_relaxed) == NULL) {
         return false;
     }
     struct bin *bin = &heap->bins[size_class];
-    bool returned = list_first(heap, size_class) == NULL; /* what there is comes from the inbox */
+    bool returned = partial_first(heap, size_class) == NULL; /* what there is comes from the inbox */
     lock_acquire(&heap->lock);
     bin_drain_inbox(heap);
-    struct slab *slab = list_choose(heap, size_class);
+    struct slab *slab = partial_fullest(heap, size_class);
     if (slab != NULL) {
-        list_remove(heap, slab);
+        partial_remove(heap, slab);
         if (bin->current != NULL) {
             bin->aside = bin->current;
         }

@@ -21,11 +21,9 @@ void bin_queue(struct heap *self, struct slab *slab);
 void bin_release_if_free(struct heap *self, struct slab *slab);
 /* In a forked child, for a heap that has lost its thread: makes sure that its current slab is one. */
 void bin_settle_after_fork(struct heap *heap, unsigned size_class);
-/* With the heap's lock: puts what is in the inbox into the lists; puts the first partly-used slab of a class
- * behind the others, and gives it, or NULL. */
+/* With the heap's lock: puts what is in the inbox into the lists. */
 void bin_drain_inbox(struct heap *heap);
-struct slab *bin_rotate_partial(struct heap *heap, unsigned size_class);
-/* So many there are. */
+/* So many partly-used slabs there are. */
 static inline uint32_t bin_count_partial(const struct heap *heap, unsigned size_class) {
     return atomic_load_explicit(&heap->bins[size_class].partial_count, memory_order_relaxed);
 }

@@ -2,6 +2,7 @@
 
 #include "arena/arena.h"
 #include "heap/bins.h"
+#include "heap/partial.h"
 #include "heap/registry.h"
 #include "heap/slack.h"
 #include "options/options.h"
@@ -226,7 +227,7 @@ static void let_go(struct pass *pass, struct heap *heap) {
 static uint32_t look_at_list(struct pass *pass, struct heap *heap, unsigned size_class, uint32_t left) {
     lock_acquire(&heap->lock);
     for (; left > 0 && may_go_on(pass); left--) {
-        struct slab *slab = bin_rotate_partial(heap, size_class);
+        struct slab *slab = partial_rotate(heap, size_class);
         if (slab == NULL) {
             left = 0;
             break;

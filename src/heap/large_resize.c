@@ -4,6 +4,7 @@
 #include "arena/tails.h"
 #include "heap/large.h"
 #include "heap/runs.h"
+#include "os/move.h"
 #include "os/os.h"
 #include "os/report.h"
 #include "profile/sample.h"

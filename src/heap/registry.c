@@ -1,6 +1,5 @@
 #include "heap/registry.h"
 
-#include "arena/arena.h"
 #include "heap/bins.h"
 #include "heap/flush.h"
 #include "heap/magazine.h"
@@ -11,20 +10,11 @@
 #include "os/os.h"
 #include "os/report.h"
 
-#include <stddef.h>
 #include <string.h>
-
-/* Ids fit the owner field of a page-map word, less the values that name lanes. */
-#define HEAP_IDS 65536
 
 /* So many abandoned heaps keep their current slabs of the tiny lane: programs that start thread after
  * thread would otherwise make and release a slab for each class each time. */
 #define WARM_HEAPS 4
-
-/* Heaps with a run of slabs of their own: of programs with few threads. Those that follow are made so many at
- * a time. */
-#define HEAPS_ALONE 8
-#define HEAPS_AT_ONCE 5
 
 static struct lock lock;         /* protects the lists of abandoned heaps and the making of ids */
 static struct heap *warm, *cold; /* abandoned heaps; warm ones are taken first */
@@ -37,14 +27,6 @@ static uint64_t ever_abandoned; /* heaps */
 static uint64_t comings; /* of threads, and goings; under the lock */
 /* of both lists; relaxed look, written under the lock */
 static _Atomic uint32_t abandoned_count;
-/* release store under the lock pairs with the acquire loads in heap_by_id and heap_id_limit */
-static _Atomic uint32_t id_limit = HEAP_FIRST_ID;
-
-/* Few programs have more threads at once; for those that do, a table of all ids is made. */
-#define FIRST_HEAPS 64
-static struct heap *_Atomic first_heaps[FIRST_HEAPS];
-/* release store of the table pairs with the acquire load in entry */
-static struct heap *_Atomic *_Atomic more_heaps;
 
 SELDOM struct counters counters_of_no_heap;
 
@@ -54,23 +36,6 @@ void registry_lock(void) {
 
 void registry_unlock(void) {
     lock_release(&lock);
-}
-
-static struct heap *_Atomic *entry(uint32_t id) {
-    if (LIKELY(id < FIRST_HEAPS)) {
-        return &first_heaps[id];
-    }
-    struct heap *_Atomic *table = atomic_load_explicit(&more_heaps, memory_order_acquire);
-    return table == NULL || id >= HEAP_IDS ? NULL : &table[id];
-}
-
-struct heap *heap_by_id(uint32_t id) {
-    struct heap *_Atomic *heap = entry(id);
-    return heap == NULL ? NULL : atomic_load_explicit(heap, memory_order_acquire);
-}
-
-uint32_t heap_id_limit(void) {
-    return atomic_load_explicit(&id_limit, memory_order_acquire);
 }
 
 static void abandoned_push(struct heap *heap, struct heap **list) {
@@ -116,110 +81,9 @@ static struct heap *take_abandoned(uint32_t wanted) {
     return heap;
 }
 
-static void **first_slot(struct heap *heap) {
-    return (void **)(void *)(heap + 1);
-}
-
-/* Where a heap is made of resident slabs: most of the room for parcels and magazines is not used for long, or
- * never. */
-static COLD void clear(struct heap *heap) {
-    memset(heap, 0, offsetof(struct heap, parcels));
-    char *from = (char *)round_up((uintptr_t)heap->parcels, OS_PAGE_BYTES);
-    struct iovec room = {from, (size_t)((char *)heap + HEAP_BYTES - from)};
-    bool done; /* or it stays as it is: nobody counts on zeros there */
-    arena_purge_holes(&room, 1, &done);
-}
-
-/* Whether all of it is zero now: what is for threads that may never come shall not stay resident until then.
- */
-static COLD bool give_back_room(char *room, unsigned slabs) {
-    struct iovec all = {room, slabs * SLAB_BYTES};
-    bool done;
-    arena_purge_holes(&all, 1, &done);
-    return done;
-}
-
-/* Room for a heap, or a superslab's worth of them: heaps stay for ever, and one in each superslab would keep
- * all of these from being wholly free again. The lock is held. */
-static struct heap *take_room(uint32_t id, bool *zero) {
-    static char *room;
-    static unsigned heaps;
-    static bool is_zero;
-    for (unsigned at_once = id < HEAPS_ALONE ? 1 : HEAPS_AT_ONCE; heaps == 0 && at_once > 0; at_once /= 2) {
-        struct taken taken;
-        unsigned slabs = at_once * (unsigned)(HEAP_BYTES / SLAB_BYTES);
-        struct slab *run = arena_take(slabs, 1, SLAB_INTERNAL, ARENA_USE_UNKNOWN, &taken);
-        if (run != NULL) {
-            room = (char *)arena_address(run);
-            heaps = at_once;
-            is_zero = taken.zero || (heaps > 1 && give_back_room(room, slabs));
-        }
-    }
-    if (heaps == 0) {
-        return NULL;
-    }
-    struct heap *heap = (struct heap *)(void *)room;
-    room += HEAP_BYTES;
-    heaps--;
-    *zero = is_zero;
-    return heap;
-}
-
-static struct heap *make(uint32_t id, enum heap_state state) {
-    bool zero = false;
-    struct heap *heap = take_room(id, &zero);
-    if (heap == NULL) {
-        return NULL;
-    }
-    if (!zero) {
-        clear(heap);
-    }
-    heap->magazines[0].top = NULL; /* written to before it is read, or the page takes two faults */
-    heap->id = id;
-    /* relaxed: the release store of the table entry publishes it */
-    atomic_store_explicit(&heap->state, state, memory_order_relaxed);
-    heap->tag = page_word(id, 0);
-    heap->slots_free = first_slot(heap);
-    heap->slots_end = (void **)(void *)((char *)heap + HEAP_BYTES);
-    return heap;
-}
-
-static bool make_more_heaps(void) {
-    if (atomic_load_explicit(&more_heaps, memory_order_relaxed) != NULL) {
-        return true; /* but there was no memory for the heap, last time */
-    }
-    struct taken taken;
-    size_t bytes = HEAP_IDS * sizeof(struct heap *);
-    struct slab *run =
-        arena_take((unsigned)(bytes >> SLAB_SHIFT), 1, SLAB_INTERNAL, ARENA_USE_UNKNOWN, &taken);
-    if (run == NULL) {
-        return false;
-    }
-    void *table = (void *)arena_address(run);
-    if (!taken.zero) {
-        memset(table, 0, bytes);
-    }
-    atomic_store_explicit(&more_heaps, (struct heap * _Atomic *)table, memory_order_release);
-    return true;
-}
-
-/* A new heap in the table of all; the lock is held. NULL if there is no memory or no id. */
-static struct heap *make_next(enum heap_state state) {
-    uint32_t id = atomic_load_explicit(&id_limit, memory_order_relaxed);
-    struct heap *heap = NULL;
-    if (id < HEAP_IDS && (id != FIRST_HEAPS || make_more_heaps())) {
-        heap = make(id, state);
-    }
-    if (heap != NULL) {
-        atomic_store_explicit(entry(id), heap, memory_order_release);
-        atomic_store_explicit(&id_limit, id + 1, memory_order_release);
-    }
-    return heap;
-}
-
 struct heap *heap_make_for_samples(void) {
     lock_acquire(&lock);
-    struct heap *heap = make_next(HEAP_OF_SAMPLES);
+    struct heap *heap = heap_make(HEAP_OF_SAMPLES);
     lock_release(&lock);
     return heap;
 }
@@ -236,7 +100,7 @@ struct heap *heap_acquire(heap_slot *slot, uint32_t patience, uint32_t wanted) {
     heap = take_abandoned(wanted);
     comings++;
     if (heap == NULL) {
-        heap = make_next(HEAP_ACTIVE);
+        heap = heap_make(HEAP_ACTIVE);
     }
     if (heap != NULL) {
         heap->untrimmed = true;
@@ -305,13 +169,13 @@ static void trim(struct heap *heap) {
         memset(heap->magazines, 0, alone);
     }
     memset((char *)heap->magazines + alone, 0, sizeof heap->magazines - alone);
-    heap->slots_free = first_slot(heap);
+    heap->slots_free = heap_first_slot(heap);
     bool closed = parcels_close(heap);
     lock_acquire(&heap->lock); /* nobody adds to the lists meanwhile */
     bin_drain_inbox(heap);
     bool empty = atomic_load_explicit(&heap->partial_slabs, memory_order_relaxed) == 0;
     void *unneeded = empty ? (void *)heap->bins : (void *)heap->remote;
-    purge_between(page_from(closed ? unneeded : (void *)first_slot(heap)), end);
+    purge_between(page_from(closed ? unneeded : (void *)heap_first_slot(heap)), end);
     lock_release(&heap->lock);
     if (closed) {
         parcels_reopen(heap);
@@ -420,7 +284,7 @@ void heap_lock_for_fork(void) {
  * there might be free already and is given up. Its slabs serve the next thread. */
 static void clear_after_fork(struct heap *heap) {
     memset(heap->magazines, 0, sizeof heap->magazines);
-    heap->slots_free = first_slot(heap);
+    heap->slots_free = heap_first_slot(heap);
     heap->owner.slot = NULL;
     atomic_store_explicit(&heap->busy, 0, memory_order_relaxed);
     heap_empty_remote(heap);

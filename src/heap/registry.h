@@ -1,12 +1,12 @@
 /* All heaps: who has which, and what becomes of one that nobody has.
  *
- * Promises that an id is one heap's for ever, and that a thread which begins gets a heap that another one has
- * left before a new one is made. Any thread. Relies on bins and magazines.
+ * Promises that a thread which begins gets a heap that another one has left before a new one is made. Any
+ * thread. Relies on the table of heaps, bins and magazines.
  */
 #ifndef HAKMEM_HEAP_REGISTRY_H
 #define HAKMEM_HEAP_REGISTRY_H
 
-#include "heap/heap.h"
+#include "heap/heap_table.h"
 
 /* An abandoned heap or a new one; NULL if there is no memory or no id. `slot` is in the calling thread's
  * thread_self, or NULL for a heap that is no thread's. That of the id `wanted` if its thread has left it of
@@ -37,10 +37,8 @@ bool heap_cool_abandoned(void);
 void registry_lock(void);
 void registry_unlock(void);
 
-struct heap *heap_by_id(uint32_t id); /* NULL if there never was one */
-#define HEAP_FIRST_ID 1
-uint32_t heap_id_limit(void);  /* ids up to limit-1 may exist */
-bool heap_any_abandoned(void); /* a hint */
+/* A hint. */
+bool heap_any_abandoned(void);
 
 void heap_lock_for_fork(void);
 /* In the child, every heap but `mine` has lost its thread. */

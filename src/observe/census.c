@@ -2,13 +2,11 @@
 
 #include "arena/arena.h"
 #include "arena/page_map.h"
-#include "heap/heap.h"
-#include "heap/registry.h"
-#include "heap/remote.h"
-#include "heap/stock.h"
+#include "observe/census_caches.h"
 #include "os/os.h"
 #include "os/resident.h"
 #include "profile/sample.h"
+#include "slab/slab.h"
 
 #include <string.h>
 
@@ -216,7 +214,7 @@ static void visit(const struct piece *piece, void *context) {
         break;
     case PIECE_INTERNAL:
         census->internal_slabs += (uint32_t)piece->slabs;
-        census->metadata.heaps_bytes += census->measured ? resident : 0; /* else: see count_heaps */
+        census->metadata.heaps_bytes += census->measured ? resident : 0; /* else: see census_count_heaps */
         break;
     case PIECE_DIRTY:
         census->retained_bytes += resident;
@@ -267,73 +265,6 @@ static void count_deferred(struct step *step, const struct deferred *d) {
     }
     /* The second look may have come later. */
     count_large(census, d, LANE_HUGE, max_size(resident, resident_span), resident_span);
-}
-
-/* ---- What threads cache --------------------------------------------------------------------------- */
-
-/* Its owner may be filling or emptying it: a block that is gone already, or not there yet, counts for what
- * the page map says of that address. */
-static __attribute__((no_sanitize("thread"))) void count_cached(void *const *blocks, size_t n,
-                                                                struct census *census) {
-    for (size_t i = 0; i < min_size(n, REMOTE_BLOCKS); i++) {
-        const void *block = *(void *const volatile *)&blocks[i];
-        uint32_t word = page_map_get(block);
-        unsigned size_class = page_word_class(word);
-        if (word != 0 && page_word_owner(word) < PAGE_OWNER_HUGE && size_class < SIZE_CLASSES) {
-            census->classes[size_class].cached_blocks++;
-        }
-    }
-}
-
-static __attribute__((no_sanitize("thread"))) void count_parcels(const struct heap *heap,
-                                                                 struct census *census) {
-    /* relaxed: as above; a parcel that is being emptied counts as what it was */
-    uint32_t posted = atomic_load_explicit(&heap->parcels_posted, memory_order_relaxed);
-    for (; posted != 0; posted &= posted - 1) {
-        const struct parcel *parcel = &heap->parcels[bit_lowest(posted)];
-        count_cached(parcel->blocks, *(const volatile uint32_t *)&parcel->count, census);
-    }
-}
-
-/* What magazines, remote buffers and parcels hold was counted as live, since its bits are not set. */
-static void count_heaps(struct census *census) {
-    uint32_t heaps = heap_id_limit();
-    for (uint32_t id = 1; id < heaps; id++) {
-        const struct heap *heap = heap_by_id(id);
-        /* relaxed: a guess. Where they are empty, what is read would count as resident from then on. */
-        bool has_magazines = atomic_load_explicit(&heap->state, memory_order_relaxed) != HEAP_ABANDONED;
-        for (unsigned c = 0; has_magazines && c < SIZE_CLASSES; c++) {
-            census->classes[c].cached_blocks += (uint32_t)magazine_count_from_outside(&heap->magazines[c]);
-        }
-        for (unsigned c = 0; c < TINY_CLASSES; c++) {
-            size_t stocked = stock_count(heap, c);
-            census->classes[c].cached_blocks += (uint32_t)stocked;
-            if (stocked > 0 && !census->measured) {
-                census->metadata.heaps_bytes += stock_bytes(stocked);
-            }
-        }
-        /* Of two loads: while its owner empties the buffer, it may be any number. */
-        size_t remote = heap_remote_count(heap);
-        count_cached(heap->remote, remote <= REMOTE_BLOCKS ? remote : 0, census);
-        count_parcels(heap, census);
-        if (!census->measured) {
-            census->metadata.heaps_bytes += round_up(offsetof(struct heap, parcels), OS_PAGE_BYTES);
-        }
-    }
-    for (unsigned c = 0; c < SIZE_CLASSES; c++) {
-        if (!size_class_exists(c)) {
-            census->classes[c].cached_blocks = 0; /* it has come into being only just now */
-            continue;
-        }
-        struct lane_figures *lane = &census->lanes[size_class_lane(c)];
-        uint64_t cached = census->classes[c].cached_blocks;
-        uint64_t bytes = cached * size_classes[c].bytes;
-        lane->cached_blocks += cached;
-        lane->cached_bytes += bytes;
-        lane->live_blocks -= min_size(cached, lane->live_blocks);
-        lane->live_bytes -= min_size(bytes, lane->live_bytes);
-    }
-    census->counted = true;
 }
 
 /* ---- The library's own tables --------------------------------------------------------------------- */
@@ -394,7 +325,7 @@ bool census_step(struct census *census) {
     struct walk_visitor visitor = {census->measured ? prepare : NULL, visit, &step};
     if (!arena_walk_step(&census->walk, &visitor)) {
         count_tables(census, step.resident);
-        count_heaps(census);
+        census_count_heaps(census);
         return false;
     }
     for (size_t i = 0; i < step.deferred_count; i++) {

@@ -3,6 +3,7 @@
 #include "base/bits.h"
 #include "base/text.h"
 #include "hakmem.h"
+#include "options/definitions.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "os/report.h"
@@ -17,114 +18,10 @@ __attribute__((weak, visibility("default"))) const char *hakmem_conf = NULL;
 /* Of addresses that a program may have. */
 #define POINTER_BITS 56
 
-enum type { TYPE_BOOL, TYPE_SIZE, TYPE_INT, TYPE_STRING, TYPE_CHOICE };
-
 enum source { SOURCE_DEFAULT, SOURCE_PROFILE, SOURCE_CONF, SOURCE_ENVIRONMENT, SOURCE_API };
 
 static const char type_names[][8] = {"bool", "size", "int", "string", "choice"};
 static const char source_names[][12] = {"default", "profile", "hakmem_conf", "environment", "api"};
-
-/* What HAKMEM_PROFILE trades: speed keeps memory that may be wanted again, memory gives it back. */
-enum { PROFILE_BALANCED, PROFILE_SPEED, PROFILE_MEMORY, PROFILES };
-static const char profile_names[PROFILES][12] = {"balanced", "speed", "memory"};
-
-struct profile_value {
-    enum option option;
-    const char *value[PROFILES]; /* of the balanced one: none, it is the default */
-};
-
-static const struct profile_value profile_values[] = {
-    {OPTION_RETAIN_MIN, {NULL, "64M", "1M"}},   {OPTION_RETAIN_PERCENT, {NULL, "50", "4"}},
-    {OPTION_RETAIN_GRACE, {NULL, "256M", "0"}}, {OPTION_DECAY_MS, {NULL, "5000", "100"}},
-    {OPTION_HUGE_PAGES, {NULL, "1", "0"}},      {OPTION_MAGAZINE_BYTES, {NULL, "512K", "128K"}},
-};
-
-struct definition {
-    const char *name;
-    const char *environment;
-    const char *fallback;
-    const char *description;
-    uint64_t most;
-    enum type type;
-    bool only_at_start;
-};
-
-static const struct definition definitions[OPTION_COUNT] = {
-    [OPTION_STATS] = {"stats", "HAKMEM_STATS", "0", "print a screen of statistics at exit", 1, TYPE_BOOL,
-                      false},
-    [OPTION_STATS_FILE] = {"stats_file", "HAKMEM_STATS_FILE", "",
-                           "write the statistics at exit to this file (%p: process id) instead of stderr", 0,
-                           TYPE_STRING, false},
-    [OPTION_STATS_JSON] = {"stats_json", "HAKMEM_STATS_JSON", "0",
-                           "write the statistics at exit, as JSON and not as a screen", 1, TYPE_BOOL, false},
-    [OPTION_STATS_SIGNAL] = {"stats_signal", "HAKMEM_STATS_SIGNAL", "0",
-                             "number of a signal at which the statistics are written (0: none)", 64, TYPE_INT,
-                             true},
-    [OPTION_LIVE] = {"live", "HAKMEM_LIVE", "1",
-                     "publish the statistics in shared memory, for `hakmem top` and `hakmem stats`", 1,
-                     TYPE_BOOL, true},
-    [OPTION_WRAP_DIAG] = {"wrap_diag", "HAKMEM_WRAP_DIAG", "0",
-                          "log each fall-back with its reason to stderr", 1, TYPE_BOOL, false},
-    [OPTION_FORCE_LIBC_ALLOC] = {"force_libc_alloc", "HAKMEM_FORCE_LIBC_ALLOC", "0",
-                                 "hand every request to libc's allocator", 1, TYPE_BOOL, true},
-    [OPTION_DEEPBIND] = {"deepbind", "HAKMEM_DEEPBIND", "0",
-                         "leave RTLD_DEEPBIND in calls of dlopen: what is loaded so uses libc's allocator", 1,
-                         TYPE_BOOL, false},
-    [OPTION_PROFILE] = {"profile", "HAKMEM_PROFILE", "balanced",
-                        "what matters most: speed, balanced or memory (the defaults of the settings below)",
-                        0, TYPE_CHOICE, true},
-    [OPTION_RETAIN_MIN] = {"retain_min", "HAKMEM_RETAIN_MIN", "2816K",
-                           "free memory that may stay resident in any case", (uint64_t)1 << 47, TYPE_SIZE,
-                           false},
-    [OPTION_RETAIN_PERCENT] = {"retain_percent", "HAKMEM_RETAIN_PERCENT", "12",
-                               "free memory that may stay resident, in percent of the memory in use", 1000,
-                               TYPE_INT, false},
-    [OPTION_RETAIN_GRACE] = {"retain_grace", "HAKMEM_RETAIN_GRACE", "128M",
-                             "more that may stay while the program keeps coming back for what was given back",
-                             (uint64_t)1 << 47, TYPE_SIZE, false},
-    [OPTION_DECAY_MS] = {"decay_ms", "HAKMEM_DECAY_MS", "500",
-                         "milliseconds after which free memory that was not needed is given back", 3600000,
-                         TYPE_INT, false},
-    [OPTION_BACKGROUND_THREAD] = {"background_thread", "HAKMEM_BACKGROUND_THREAD", "1",
-                                  "let a thread of the library's own give memory back: 0 never, 1 in "
-                                  "programs that have threads, 2 always",
-                                  2, TYPE_INT, false},
-    [OPTION_RECLAIM] = {"reclaim", "HAKMEM_RECLAIM", "1", "take back what threads hold that sleep for long",
-                        1, TYPE_BOOL, false},
-    [OPTION_HUGE_PAGES] = {"huge_pages", "HAKMEM_HUGE_PAGES", "1",
-                           "ask the kernel for huge pages where the program fills its memory", 1, TYPE_BOOL,
-                           false},
-    [OPTION_MAGAZINE_BYTES] =
-        {"magazine_bytes", "HAKMEM_MAGAZINE_BYTES", "384K",
-         "most bytes of free blocks that one magazine of a thread may hold (but always 32 blocks, and "
-         "four of more than 32K)",
-         64 << 20, TYPE_SIZE, true},
-    [OPTION_PROF] = {"prof", "HAKMEM_PROF", "0", "sample allocations for heap profiles from the start", 1,
-                     TYPE_BOOL, true},
-    [OPTION_PROF_INTERVAL] = {"prof_interval", "HAKMEM_PROF_INTERVAL", "0",
-                              "bytes between samples, on average (0: 512K, and more from when on samples are "
-                              "as many as 4096 a second)",
-                              (uint64_t)1 << 40, TYPE_SIZE, false},
-    [OPTION_PROF_FILE] = {"prof_file", "HAKMEM_PROF_FILE", "hakmem.%p.%n.heap",
-                          "file for a heap profile (%p: process id, %n: counts from 0)", 0, TYPE_STRING,
-                          false},
-    [OPTION_PROF_AT_EXIT] = {"prof_at_exit", "HAKMEM_PROF_AT_EXIT", "1",
-                             "write a heap profile at exit, if prof is set", 1, TYPE_BOOL, false},
-    [OPTION_PROF_PEAK] = {"prof_peak", "HAKMEM_PROF_PEAK", "0",
-                          "sample from the start, and write a heap profile whenever the memory in use is 5 % "
-                          "over its last peak, at most once a second",
-                          1, TYPE_BOOL, true},
-    [OPTION_PROF_SIGNAL] = {"prof_signal", "HAKMEM_PROF_SIGNAL", "0",
-                            "number of a signal at which a heap profile is written (0: none)", 64, TYPE_INT,
-                            true},
-    [OPTION_PROF_LEAKS] = {"prof_leaks", "HAKMEM_PROF_LEAKS", "0",
-                           "sample from the start, and report at exit what is still in use", 1, TYPE_BOOL,
-                           true},
-    [OPTION_PROF_AGE_MS] =
-        {"prof_age_ms", "HAKMEM_PROF_AGE_MS", "0",
-         "the fragmentation profile counts blocks that are at least so old, in milliseconds", UINT32_MAX,
-         TYPE_INT, false},
-};
 
 static struct lock lock; /* protects what follows, except as the accessors say */
 static SELDOM char stats_file[OPTION_TEXT_BYTES];
@@ -324,7 +221,7 @@ static void read_environment(enum option option) {
 
 static void apply_profile(void) {
     uint64_t profile = option_number(OPTION_PROFILE);
-    for (size_t i = 0; i < sizeof profile_values / sizeof *profile_values; i++) {
+    for (size_t i = 0; i < PROFILE_VALUES; i++) {
         const char *value = profile_values[i].value[profile];
         if (value != NULL) {
             assign(profile_values[i].option, value, strlen(value), SOURCE_PROFILE);

@@ -2,8 +2,8 @@
 #include "os/os.h"
 
 #include "base/bits.h"
+#include "os/call.h"
 #include "os/clock.h"
-#include "os/fault.h"
 #include "os/sanitized.h"
 
 #include <errno.h>
@@ -18,9 +18,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#ifndef MREMAP_DONTUNMAP
-#define MREMAP_DONTUNMAP 4
-#endif
 #ifndef MADV_COLD
 #define MADV_COLD 20
 #endif
@@ -37,63 +34,11 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-/* relaxed everywhere: a statistic, it orders nothing */
-static _Atomic uint64_t call_count;
-
-static void count_call(void) {
-    atomic_fetch_add_explicit(&call_count, 1, memory_order_relaxed);
-}
-
-uint64_t os_call_count(void) {
-    return atomic_load_explicit(&call_count, memory_order_relaxed);
-}
-
-#ifdef HAKMEM_FAULTS
-static struct {
-    /* relaxed: a test sets them while nobody is inside, or accepts a late effect */
-    _Atomic long after;
-    _Atomic long count;
-} faults[OS_FAULT_KINDS];
-
-void os_fault_set(enum os_fault kind, long after, long count) {
-    atomic_store_explicit(&faults[kind].after, after, memory_order_relaxed);
-    atomic_store_explicit(&faults[kind].count, count, memory_order_relaxed);
-}
-
-static bool fault_due(enum os_fault kind) {
-    if (atomic_load_explicit(&faults[kind].count, memory_order_relaxed) == 0) {
-        return false;
-    }
-    if (atomic_fetch_sub_explicit(&faults[kind].after, 1, memory_order_relaxed) > 0) {
-        return false;
-    }
-    if (atomic_load_explicit(&faults[kind].count, memory_order_relaxed) > 0) {
-        atomic_fetch_sub_explicit(&faults[kind].count, 1, memory_order_relaxed);
-    }
-    errno = ENOMEM;
-    return true;
-}
-#else
-static inline bool fault_due(enum os_fault kind) {
-    (void)kind;
-    return false;
-}
-#endif
-
-/* The result of a call of free's, with errno as it was before. */
-#define KEEPING_ERRNO(type, call)                                                                            \
-    __extension__({                                                                                          \
-        int saved_errno = errno;                                                                             \
-        type result = (call);                                                                                \
-        errno = saved_errno;                                                                                 \
-        result;                                                                                              \
-    })
-
 /* The last reservation: below it there is room as a rule, since the kernel fills the address space downwards.
  * relaxed: a hint */
 static _Atomic uintptr_t reserved_last;
 
-static void *map(void *hint, size_t bytes, int protection, int extra_flags) {
+void *os_map(void *hint, size_t bytes, int protection, int extra_flags) {
     count_call();
     void *p = mmap(hint, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | extra_flags, -1, 0);
     return p == MAP_FAILED ? NULL : p;
@@ -114,7 +59,7 @@ void os_release(void *address, size_t bytes) {
 
 /* Without memory behind it, at this place or not at all. */
 static char *reserve_at(char *place, size_t bytes) {
-    char *given = map(place, bytes, PROT_NONE, AT_THIS_PLACE);
+    char *given = os_map(place, bytes, PROT_NONE, AT_THIS_PLACE);
     if (given == NULL || given == place) {
         return given;
     }
@@ -141,7 +86,7 @@ static void *reserve(size_t bytes, size_t alignment) {
             return given;
         }
     }
-    char *p = map(NULL, bytes, PROT_NONE, 0);
+    char *p = os_map(NULL, bytes, PROT_NONE, 0);
     if (p == NULL || ((uintptr_t)p & (alignment - 1)) == 0) {
         return p;
     }
@@ -154,7 +99,7 @@ static void *reserve(size_t bytes, size_t alignment) {
     if (p != NULL) {
         return p;
     }
-    char *wide = map(NULL, bytes + alignment, PROT_NONE, 0);
+    char *wide = os_map(NULL, bytes + alignment, PROT_NONE, 0);
     if (wide == NULL) {
         return NULL;
     }
@@ -193,7 +138,7 @@ COLD enum os_placed os_reserve_at(void *place, size_t bytes) {
 }
 
 void *os_reserve_zeros(size_t bytes) {
-    void *zeros = fault_due(OS_FAULT_RESERVE) ? NULL : map(NULL, bytes, PROT_READ, 0);
+    void *zeros = fault_due(OS_FAULT_RESERVE) ? NULL : os_map(NULL, bytes, PROT_READ, 0);
     if (zeros != NULL) {
         set_dumped(zeros, bytes, false);
     }
@@ -336,92 +281,8 @@ COLD bool os_renew(void *address, size_t bytes) {
     }
     /* A kernel that fails the first may have unmapped what was there. */
     return KEEPING_ERRNO(bool,
-                         map(address, bytes, PROT_READ | PROT_WRITE, MAP_FIXED) == address ||
-                             map(address, bytes, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE) == address);
-}
-
-/* What no other mapping begins with at this place. */
-struct marker {
-    uintptr_t of, between;
-};
-
-COLD static bool still_begins_with(const void *at, struct marker marker) {
-    struct marker found;
-    uintptr_t place = (uintptr_t)at;
-    return os_peek(&found, &place, 1, sizeof found) && found.of == marker.of &&
-           found.between == marker.between;
-}
-
-/* A range that is one area of the kernel's, or fails with EFAULT. */
-COLD static enum os_move move_area(void *from, void *to, size_t bytes) {
-    if (fault_due(OS_FAULT_REMAP)) {
-        return OS_NOT_MOVED;
-    }
-    /* First to a place of the kernel's choice: want of address space, too many mappings and pages of
-     * several areas end here, with nothing touched. Given a place, the kernel clears it before it looks. */
-    count_call();
-    /* libc hands on the last argument, which kernels look at, as it finds it. */
-    void *between = mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
-    if (between == MAP_FAILED) {
-        return OS_NOT_MOVED;
-    }
-    struct marker marker = {~(uintptr_t)to, (uintptr_t)between};
-    memcpy(to, &marker, sizeof marker);
-    count_call();
-    if (!fault_due(OS_FAULT_REMAP) &&
-        mremap(between, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to) {
-        return OS_MOVED;
-    }
-    memcpy(from, between, bytes);
-    os_release(between, bytes);
-    if (still_begins_with(to, marker)) { /* the kernel looked first, as at the number of mappings */
-        return OS_NOT_MOVED;
-    }
-    void *again = map(to, bytes, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE);
-    if (again == to) {
-        return OS_NOT_MOVED;
-    }
-    if (again != NULL) {
-        os_release(again, bytes); /* an old kernel took the address for a hint */
-    }
-    return OS_TARGET_LOST;
-}
-
-/* What was moved before and has grown since is several areas, each of which moves on its own. What does not
- * is copied. False if a part of the target is lost; `*done` bytes have been moved or copied before it. */
-COLD static bool move_areas(char *from, char *to, size_t bytes, size_t *done) {
-    enum os_move move = move_area(from, to, bytes);
-    if (move == OS_NOT_MOVED && errno == EFAULT && bytes > OS_MOVE_GRANULE_BYTES) {
-        size_t half = round_up(bytes / 2, OS_MOVE_GRANULE_BYTES);
-        return move_areas(from, to, half, done) && move_areas(from + half, to + half, bytes - half, done);
-    }
-    if (move == OS_TARGET_LOST) {
-        return false;
-    }
-    if (move == OS_NOT_MOVED) {
-        memcpy(to, from, bytes);
-        if (!os_purge(from, bytes)) {
-            memset(from, 0, bytes);
-        }
-    }
-    *done += bytes;
-    return true;
-}
-
-COLD enum os_move os_move_pages(void *from, void *to, size_t bytes) {
-    size_t half = round_up(bytes / 2, OS_MOVE_GRANULE_BYTES);
-    enum os_move move = move_area(from, to, bytes);
-    if (move != OS_NOT_MOVED || errno != EFAULT || half >= bytes) {
-        return move;
-    }
-    size_t done = 0;
-    if (move_areas(from, to, half, &done) &&
-        move_areas((char *)from + half, (char *)to + half, bytes - half, &done)) {
-        return OS_MOVED;
-    }
-    memcpy(from, to, done);
-    os_purge(to, done); /* for ever */
-    return OS_TARGET_LOST;
+                         os_map(address, bytes, PROT_READ | PROT_WRITE, MAP_FIXED) == address ||
+                             os_map(address, bytes, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE) == address);
 }
 
 void os_wait(_Atomic uint32_t *word, uint32_t value) {

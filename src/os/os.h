@@ -68,19 +68,6 @@ long os_advise_many(int process, const struct iovec *ranges, size_t count);
 /* The same, by a mapping of its own, which ends what moving pages did to the kernel's bookkeeping. False
  * if the pages are as they were, or gone: os_commit then tells which. */
 bool os_renew(void *address, size_t bytes);
-enum os_move {
-    OS_MOVED,
-    OS_NOT_MOVED,   /* `from` is as it was, `to` is usable, with any contents */
-    OS_TARGET_LOST, /* `from` is as it was, but `to` is not ours any more */
-};
-
-/* Moves the pages at `from` to `to` (both committed, no overlap) without copying; `from` stays
- * committed and reads as zero. `bytes` is a multiple of OS_MOVE_GRANULE_BYTES. What the kernel keeps as
- * several areas (a block that was moved before and has grown since) is moved area by area, each a multiple of
- * that. */
-#define OS_MOVE_GRANULE_BYTES ((size_t)2 << 20)
-enum os_move os_move_pages(void *from, void *to, size_t bytes);
-
 /* Sleeps while *word == value (may wake early); wakes up to `most` sleepers. */
 void os_wait(_Atomic uint32_t *word, uint32_t value);
 void os_wake(_Atomic uint32_t *word, unsigned most);

@@ -1,0 +1,137 @@
+#include "heap/heap_table.h"
+
+#include "arena/arena.h"
+#include "os/os.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* Ids fit the owner field of a page-map word, less the values that name lanes. */
+#define HEAP_IDS 65536
+
+/* Heaps with a run of slabs of their own: of programs with few threads. Those that follow are made so many at
+ * a time. */
+#define HEAPS_ALONE 8
+#define HEAPS_AT_ONCE 5
+
+/* release store under the lock pairs with the acquire loads in heap_by_id and heap_id_limit */
+static _Atomic uint32_t id_limit = HEAP_FIRST_ID;
+
+/* Few programs have more threads at once; for those that do, a table of all ids is made. */
+#define FIRST_HEAPS 64
+static struct heap *_Atomic first_heaps[FIRST_HEAPS];
+/* release store of the table pairs with the acquire load in entry */
+static struct heap *_Atomic *_Atomic more_heaps;
+
+static struct heap *_Atomic *entry(uint32_t id) {
+    if (LIKELY(id < FIRST_HEAPS)) {
+        return &first_heaps[id];
+    }
+    struct heap *_Atomic *table = atomic_load_explicit(&more_heaps, memory_order_acquire);
+    return table == NULL || id >= HEAP_IDS ? NULL : &table[id];
+}
+
+struct heap *heap_by_id(uint32_t id) {
+    struct heap *_Atomic *heap = entry(id);
+    return heap == NULL ? NULL : atomic_load_explicit(heap, memory_order_acquire);
+}
+
+uint32_t heap_id_limit(void) {
+    return atomic_load_explicit(&id_limit, memory_order_acquire);
+}
+
+/* Where a heap is made of resident slabs: most of the room for parcels and magazines is not used for long, or
+ * never. */
+static COLD void clear(struct heap *heap) {
+    memset(heap, 0, offsetof(struct heap, parcels));
+    char *from = (char *)round_up((uintptr_t)heap->parcels, OS_PAGE_BYTES);
+    struct iovec room = {from, (size_t)((char *)heap + HEAP_BYTES - from)};
+    bool done; /* or it stays as it is: nobody counts on zeros there */
+    arena_purge_holes(&room, 1, &done);
+}
+
+/* Whether all of it is zero now: what is for threads that may never come shall not stay resident until then.
+ */
+static COLD bool give_back_room(char *room, unsigned slabs) {
+    struct iovec all = {room, slabs * SLAB_BYTES};
+    bool done;
+    arena_purge_holes(&all, 1, &done);
+    return done;
+}
+
+/* Room for a heap, or a superslab's worth of them: heaps stay for ever, and one in each superslab would keep
+ * all of these from being wholly free again. */
+static struct heap *take_room(uint32_t id, bool *zero) {
+    static char *room;
+    static unsigned heaps;
+    static bool is_zero;
+    for (unsigned at_once = id < HEAPS_ALONE ? 1 : HEAPS_AT_ONCE; heaps == 0 && at_once > 0; at_once /= 2) {
+        struct taken taken;
+        unsigned slabs = at_once * (unsigned)(HEAP_BYTES / SLAB_BYTES);
+        struct slab *run = arena_take(slabs, 1, SLAB_INTERNAL, ARENA_USE_UNKNOWN, &taken);
+        if (run != NULL) {
+            room = (char *)arena_address(run);
+            heaps = at_once;
+            is_zero = taken.zero || (heaps > 1 && give_back_room(room, slabs));
+        }
+    }
+    if (heaps == 0) {
+        return NULL;
+    }
+    struct heap *heap = (struct heap *)(void *)room;
+    room += HEAP_BYTES;
+    heaps--;
+    *zero = is_zero;
+    return heap;
+}
+
+static struct heap *make(uint32_t id, enum heap_state state) {
+    bool zero = false;
+    struct heap *heap = take_room(id, &zero);
+    if (heap == NULL) {
+        return NULL;
+    }
+    if (!zero) {
+        clear(heap);
+    }
+    heap->magazines[0].top = NULL; /* written to before it is read, or the page takes two faults */
+    heap->id = id;
+    /* relaxed: the release store of the table entry publishes it */
+    atomic_store_explicit(&heap->state, state, memory_order_relaxed);
+    heap->tag = page_word(id, 0);
+    heap->slots_free = heap_first_slot(heap);
+    heap->slots_end = (void **)(void *)((char *)heap + HEAP_BYTES);
+    return heap;
+}
+
+static bool make_more_heaps(void) {
+    if (atomic_load_explicit(&more_heaps, memory_order_relaxed) != NULL) {
+        return true; /* but there was no memory for the heap, last time */
+    }
+    struct taken taken;
+    size_t bytes = HEAP_IDS * sizeof(struct heap *);
+    struct slab *run =
+        arena_take((unsigned)(bytes >> SLAB_SHIFT), 1, SLAB_INTERNAL, ARENA_USE_UNKNOWN, &taken);
+    if (run == NULL) {
+        return false;
+    }
+    void *table = (void *)arena_address(run);
+    if (!taken.zero) {
+        memset(table, 0, bytes);
+    }
+    atomic_store_explicit(&more_heaps, (struct heap * _Atomic *)table, memory_order_release);
+    return true;
+}
+
+struct heap *heap_make(enum heap_state state) {
+    uint32_t id = atomic_load_explicit(&id_limit, memory_order_relaxed);
+    struct heap *heap = NULL;
+    if (id < HEAP_IDS && (id != FIRST_HEAPS || make_more_heaps())) {
+        heap = make(id, state);
+    }
+    if (heap != NULL) {
+        atomic_store_explicit(entry(id), heap, memory_order_release);
+        atomic_store_explicit(&id_limit, id + 1, memory_order_release);
+    }
+    return heap;
+}

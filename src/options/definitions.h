@@ -1,0 +1,40 @@
+/* What the options are: names, kinds, default values, and what each profile makes of them.
+ *
+ * Promises nothing but constants. For options.c.
+ */
+#ifndef HAKMEM_OPTIONS_DEFINITIONS_H
+#define HAKMEM_OPTIONS_DEFINITIONS_H
+
+#include "base/bits.h"
+#include "options/options.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum type { TYPE_BOOL, TYPE_SIZE, TYPE_INT, TYPE_STRING, TYPE_CHOICE };
+
+struct definition {
+    const char *name;
+    const char *environment;
+    const char *fallback;
+    const char *description;
+    uint64_t most;
+    enum type type;
+    bool only_at_start;
+};
+
+extern INTERNAL const struct definition definitions[OPTION_COUNT];
+
+/* What HAKMEM_PROFILE trades: speed keeps memory that may be wanted again, memory gives it back. */
+enum { PROFILE_BALANCED, PROFILE_SPEED, PROFILE_MEMORY, PROFILES };
+extern INTERNAL const char profile_names[PROFILES][12];
+
+struct profile_value {
+    enum option option;
+    const char *value[PROFILES]; /* of the balanced one: none, it is the default */
+};
+
+#define PROFILE_VALUES 6
+extern INTERNAL const struct profile_value profile_values[PROFILE_VALUES];
+
+#endif

@@ -1,0 +1,36 @@
+#include "os/call.h"
+
+#include "os/os.h"
+
+_Atomic uint64_t os_calls;
+
+uint64_t os_call_count(void) {
+    return atomic_load_explicit(&os_calls, memory_order_relaxed);
+}
+
+#ifdef HAKMEM_FAULTS
+static struct {
+    /* relaxed: a test sets them while nobody is inside, or accepts a late effect */
+    _Atomic long after;
+    _Atomic long count;
+} faults[OS_FAULT_KINDS];
+
+void os_fault_set(enum os_fault kind, long after, long count) {
+    atomic_store_explicit(&faults[kind].after, after, memory_order_relaxed);
+    atomic_store_explicit(&faults[kind].count, count, memory_order_relaxed);
+}
+
+bool fault_due(enum os_fault kind) {
+    if (atomic_load_explicit(&faults[kind].count, memory_order_relaxed) == 0) {
+        return false;
+    }
+    if (atomic_fetch_sub_explicit(&faults[kind].after, 1, memory_order_relaxed) > 0) {
+        return false;
+    }
+    if (atomic_load_explicit(&faults[kind].count, memory_order_relaxed) > 0) {
+        atomic_fetch_sub_explicit(&faults[kind].count, 1, memory_order_relaxed);
+    }
+    errno = ENOMEM;
+    return true;
+}
+#endif

@@ -1,0 +1,46 @@
+/* What all calls into the kernel have in common: each is counted, tests can have it fail, and those that free
+ * may make keep errno.
+ *
+ * Promises that a build without HAKMEM_FAULTS has no trace of the faults. For the files of this layer.
+ */
+#ifndef HAKMEM_OS_CALL_H
+#define HAKMEM_OS_CALL_H
+
+#include "base/bits.h"
+#include "os/fault.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* relaxed everywhere: a statistic, it orders nothing */
+extern INTERNAL _Atomic uint64_t os_calls;
+
+static inline void count_call(void) {
+    atomic_fetch_add_explicit(&os_calls, 1, memory_order_relaxed);
+}
+
+/* Whether a test wants this call to fail; errno is set then. */
+#ifdef HAKMEM_FAULTS
+bool fault_due(enum os_fault kind);
+#else
+static inline bool fault_due(enum os_fault kind) {
+    (void)kind;
+    return false;
+}
+#endif
+
+/* The result of a call of free's, with errno as it was before. */
+#define KEEPING_ERRNO(type, call)                                                                            \
+    __extension__({                                                                                          \
+        int saved_errno = errno;                                                                             \
+        type result = (call);                                                                                \
+        errno = saved_errno;                                                                                 \
+        result;                                                                                              \
+    })
+
+/* Anonymous memory; NULL if there is none. */
+void *os_map(void *hint, size_t bytes, int protection, int extra_flags);
+
+#endif
