@@ -108,7 +108,7 @@ __attribute__((cold, noinline)) void *insist_quietly(std::size_t size, std::size
 #else
 __attribute__((cold, noinline)) void *insist_quietly(std::size_t size, std::size_t alignment) noexcept {
     try {
-        return insist(size, alignment);
+        return alignment == 0 ? operator new(size) : operator new(size, std::align_val_t(alignment));
     } catch (...) {
         return nullptr;
     }
@@ -117,9 +117,14 @@ __attribute__((cold, noinline)) void *insist_quietly(std::size_t size, std::size
 
 } // namespace
 
+// In a static library a form that the program has of its own would be there twice.
+#ifdef HAKMEM_STATIC
+#define PUBLIC __attribute__((visibility("default"), weak))
+#else
 #define PUBLIC __attribute__((visibility("default")))
+#endif
 // Forms that few programs call lie behind what every program comes to.
-#define PUBLIC_SELDOM __attribute__((visibility("default"), cold))
+#define PUBLIC_SELDOM PUBLIC __attribute__((cold))
 
 PUBLIC void *operator new(std::size_t size) {
     return allocate(size, 0);
@@ -134,19 +139,19 @@ PUBLIC void operator delete(void *p, std::align_val_t) noexcept {
     hak_free(p);
 }
 
-#define OWN __attribute__((visibility("hidden"), malloc, alloc_size(1)))
-extern "C" OWN void *hak_own_new(std::size_t size) __attribute__((alias("_Znwm")));
-extern "C" OWN void *hak_own_aligned_new(std::size_t size, std::align_val_t alignment)
-    __attribute__((alias("_ZnwmSt11align_val_t")));
-
 namespace {
+
+#define OWN __attribute__((malloc, alloc_size(1)))
+OWN void *own_new(std::size_t size) __attribute__((alias("_Znwm")));
+OWN void *own_aligned_new(std::size_t size, std::align_val_t alignment)
+    __attribute__((alias("_ZnwmSt11align_val_t")));
 
 // Whether the program has its own throwing form, which the quiet one is to call.
 inline bool is_replaced(std::size_t alignment) {
     using Plain = void *(*)(std::size_t);
     using Aligned = void *(*)(std::size_t, std::align_val_t);
-    return alignment == 0 ? static_cast<Plain>(::operator new) != hak_own_new
-                          : static_cast<Aligned>(::operator new) != hak_own_aligned_new;
+    return alignment == 0 ? static_cast<Plain>(::operator new) != own_new
+                          : static_cast<Aligned>(::operator new) != own_aligned_new;
 }
 
 inline void *allocate_quietly(std::size_t size, std::size_t alignment) noexcept {

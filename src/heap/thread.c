@@ -10,8 +10,13 @@
 #include <pthread.h>
 #include <stdint.h>
 
-/* `common` puts it behind all else that starts as zero: it is only read, and so costs no page. */
+/* `common` puts it behind all else that starts as zero: it is only read, and so costs no page. In a static
+ * library it would be the program's, too, if that has the name. */
+#ifdef HAKMEM_STATIC
+struct heap heap_of_no_thread;
+#else
 __attribute__((common)) struct heap heap_of_no_thread;
+#endif
 _Thread_local
     __attribute__((tls_model("initial-exec"))) struct thread_self thread_self = {&heap_of_no_thread, 0};
 static _Thread_local __attribute__((tls_model("initial-exec"))) bool thread_ended;

@@ -1,0 +1,50 @@
+"""The static library and the names of the program that it is linked into."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .builder import Builder
+from .harness import Runner
+
+# What the compiler makes for whatever throws, one for all that is linked.
+COMPILERS_OWN = {"DW.ref.__gxx_personality_v0"}
+# What libc lets only a library get in between of.
+SHARED_ONLY = {
+    *("__libc_start_main", "dlopen", "mlockall", "munlockall"),
+    *("prlimit", "prlimit64", "setrlimit", "setrlimit64"),
+}
+
+
+@pytest.fixture(name="static")
+def _static(runner: Runner) -> Path:
+    return runner.library.with_suffix(".a")
+
+
+def defined(library: Path, *options: str) -> set[str]:
+    """Names that other objects see, without their versions."""
+    finished = subprocess.run(
+        ["nm", "--format=posix", "--extern-only", "--defined-only", *options, library],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    lines = (line.split() for line in finished.stdout.splitlines())
+    return {words[0].partition("@")[0] for words in lines if len(words) > 2}
+
+
+def test_it_defines_what_the_shared_one_does_and_nothing_else(runner: Runner, static: Path) -> None:
+    public = defined(runner.library, "--dynamic")
+    assert {"malloc", "hak_malloc", *SHARED_ONLY} <= public
+    assert defined(static) - COMPILERS_OWN == public - SHARED_ONLY
+
+
+def test_forms_of_new_that_a_program_replaces_serve_the_others(
+    runner: Runner, builder: Builder, static: Path
+) -> None:
+    flags = ["-fsized-deallocation", "-faligned-new", "-Wno-sized-deallocation", "-O0", str(static)]
+    program = builder.program("cpp/operator_new_replaced.cpp", *flags, suffix="_static")
+    assert runner.run_plain([program]).text == "taken given refused\n"
