@@ -63,6 +63,7 @@ TEST(Setup, Links) {}
 CODE
         lack "no GoogleTest" libgtest-dev
     fi
+    have pkg-config || lack "no pkg-config" pkg-config
 }
 
 check_lint() {

@@ -74,6 +74,68 @@ def test_make_install(make: Command, tmp_path: Path) -> None:
     assert {"hakmem.h", "libhakmem.so", "libhakmem.a"} <= found
 
 
+APPLICATION = """
+#include <hakmem.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int main(void) {
+    void *block = malloc(1000);
+    int is_hakmems = hak_usable_size(block) >= 1000 && hak_size_class_of(1000) >= 0;
+    free(block);
+    puts(is_hakmems ? "on HAKMEM" : "on another");
+}
+"""
+
+PROJECT = """
+cmake_minimum_required(VERSION 3.22)
+project(application C)
+find_package(hakmem 0.1 REQUIRED)
+add_executable(shared application.c)
+target_link_libraries(shared PRIVATE hakmem::hakmem)
+add_executable(static application.c)
+target_link_libraries(static PRIVATE hakmem::hakmem_static)
+"""
+
+
+@pytest.fixture(name="installed")
+def _installed(make: Command, tmp_path: Path) -> Path:
+    """Where an installation has been moved to."""
+    assert make("install", f"PREFIX={tmp_path}/first").status == 0
+    return (tmp_path / "first").rename(tmp_path / "moved")
+
+
+@pytest.fixture(name="application")
+def _application(tmp_path: Path) -> Path:
+    folder = tmp_path / "application"
+    folder.mkdir()
+    (folder / "application.c").write_text(APPLICATION)
+    (folder / "CMakeLists.txt").write_text(PROJECT)
+    return folder
+
+
+def test_pkg_config_finds_what_is_installed(
+    environment: dict[str, str], installed: Path, application: Path
+) -> None:
+    [described] = installed.rglob("hakmem.pc")
+    script = "cc application.c -o linked $(pkg-config --cflags --libs hakmem) && ./linked"
+    outcome = Command(["/bin/sh", "-c", f"cd {application} && {script}"], environment)(
+        PKG_CONFIG_PATH=str(described.parent), LD_LIBRARY_PATH=str(described.parent.parent)
+    )
+    assert outcome.stdout == "on HAKMEM\n", outcome.stderr
+
+
+def test_cmake_finds_what_is_installed(
+    environment: dict[str, str], installed: Path, application: Path
+) -> None:
+    script = (
+        f"cmake -S . -B build -DCMAKE_PREFIX_PATH={installed} && cmake --build build &&"
+        " echo built && build/shared && build/static"
+    )
+    outcome = Command(["/bin/sh", "-c", f"cd {application} && {script}"], environment)()
+    assert outcome.stdout.endswith("built\non HAKMEM\non HAKMEM\n"), outcome.stderr
+
+
 def test_setup_names_what_is_missing(environment: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "bash").symlink_to("/bin/bash")
     outcome = Command(["/bin/bash", str(REPOSITORY / "tools/setup.sh")], environment)(
