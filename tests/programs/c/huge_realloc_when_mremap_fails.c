@@ -1,7 +1,6 @@
 /* Grows huge blocks while mremap fails, by a limit of the real kernel or as kernels of other ages do:
  * huge_realloc_when_mremap_fails <failure> grow | repeat. Built with -rdynamic, the program's own mremap
  * comes before libc's. */
-#include <dlfcn.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -9,7 +8,7 @@
 #include <unistd.h>
 
 #include "../../../include/hakmem.h"
-#include "check.h"
+#include "library.h"
 
 #define MIB ((size_t)1 << 20)
 
@@ -161,8 +160,7 @@ static void grow_one_block(const char *failure) {
 }
 
 static size_t reserved_bytes(void) {
-    void (*stats_get)(hak_stats_t *) = (void (*)(hak_stats_t *))dlsym(RTLD_DEFAULT, "hak_stats_get");
-    REQUIRE(stats_get != NULL);
+    void (*stats_get)(hak_stats_t *) = (void (*)(hak_stats_t *))library_function("hak_stats_get");
     hak_stats_t stats;
     stats_get(&stats);
     return stats.reserved_bytes;

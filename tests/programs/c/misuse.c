@@ -1,9 +1,8 @@
 /* Misuses the allocator in the way that its argument names; the library must abort the process with
  * one line. Reaches its end, with status 3, only where the misuse went unnoticed. */
-#include <dlfcn.h>
 #include <pthread.h>
 
-#include "check.h"
+#include "library.h"
 
 /* The compiler would see and refuse each of these without the detour. */
 static void *volatile victim;
@@ -23,8 +22,7 @@ static void free_offset(size_t offset) {
 }
 
 static void flush(void) {
-    size_t (*flush_all)(void) = (size_t(*)(void))dlsym(RTLD_DEFAULT, "hak_tiny_magazine_flush_all");
-    REQUIRE(flush_all != NULL);
+    size_t (*flush_all)(void) = (size_t(*)(void))library_function("hak_tiny_magazine_flush_all");
     flush_all();
 }
 

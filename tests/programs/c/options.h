@@ -2,20 +2,12 @@
 #ifndef OPTIONS_H
 #define OPTIONS_H
 
-#include <dlfcn.h>
-
-#include "check.h"
+#include "library.h"
 
 struct option_info { /* as in hakmem.h */
     const char *name, *environment, *type, *default_value, *description, *source;
     char value[128];
 };
-
-static inline void *library_function(const char *name) {
-    void *found = dlsym(RTLD_DEFAULT, name);
-    REQUIRE(found != NULL);
-    return found;
-}
 
 static inline void set_option(const char *name, const char *value) {
     REQUIRE(((int (*)(const char *, const char *))library_function("hak_option_set"))(name, value) == 0);

@@ -1,10 +1,9 @@
 /* One check for each promise of the standard allocation functions: standard_family <check>. */
-#include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "library.h"
 
 /* Through volatile variables, or the compiler sees the sizes and refuses or folds the calls. */
 static volatile size_t too_large = (size_t)PTRDIFF_MAX + 1;
@@ -251,20 +250,12 @@ static void check_free_keeps_errno(void) {
     REQUIRE(errno == 1234);
 }
 
-static void *symbol(const char *name) {
-    void *found = dlsym(RTLD_DEFAULT, name);
-    if (!found)
-        fprintf(stderr, "%s is not exported\n", name);
-    REQUIRE(found != NULL);
-    return found;
-}
-
 /* These three are looked up by name: libraries and headers of today's systems do not all have them. */
 static void check_sized_frees_and_cfree(void) {
-    void (*free_sized)(void *, size_t) = (void (*)(void *, size_t))symbol("free_sized");
+    void (*free_sized)(void *, size_t) = (void (*)(void *, size_t))library_function("free_sized");
     void (*free_aligned_sized)(void *, size_t, size_t) =
-        (void (*)(void *, size_t, size_t))symbol("free_aligned_sized");
-    void (*cfree)(void *) = (void (*)(void *))symbol("cfree");
+        (void (*)(void *, size_t, size_t))library_function("free_aligned_sized");
+    void (*cfree)(void *) = (void (*)(void *))library_function("cfree");
     free_sized(NULL, 10);
     free_aligned_sized(NULL, 64, 10);
     cfree(NULL);
