@@ -136,6 +136,28 @@ def test_cmake_finds_what_is_installed(
     assert outcome.stdout.endswith("built\non HAKMEM\non HAKMEM\n"), outcome.stderr
 
 
+# What Debian and Fedora ask of a package, link-time optimisation among it.
+PACKAGERS_FLAGS = (
+    "-O2 -flto=auto -ffat-lto-objects -fstack-protector-strong -fstack-clash-protection"
+    " -Wformat -Werror=format-security -D_FORTIFY_SOURCE=2"
+)
+
+
+def test_it_builds_with_the_flags_of_packagers(
+    environment: dict[str, str], application: Path, tmp_path: Path
+) -> None:
+    flags = " ".join(f"'-DCMAKE_{name}_FLAGS={PACKAGERS_FLAGS}'" for name in ("C", "CXX"))
+    script = (
+        f"cmake -S {REPOSITORY} -B {tmp_path} {flags}"
+        " -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHAKMEM_BUILD_EXAMPLES=OFF"
+        f" && cmake --build {tmp_path} --parallel 2"
+        f" && cc {PACKAGERS_FLAGS} {application}/application.c -I {REPOSITORY}/include -o {tmp_path}/static"
+        f" {tmp_path}/libhakmem.a && {tmp_path}/static && LD_PRELOAD={tmp_path}/libhakmem.so ls {application}"
+    )
+    outcome = Command(["/bin/sh", "-c", script], {**environment, "CMAKE_GENERATOR": "Ninja"})()
+    assert outcome.stdout.endswith("on HAKMEM\nCMakeLists.txt\napplication.c\n"), outcome.stderr
+
+
 def test_setup_names_what_is_missing(environment: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "bash").symlink_to("/bin/bash")
     outcome = Command(["/bin/bash", str(REPOSITORY / "tools/setup.sh")], environment)(
