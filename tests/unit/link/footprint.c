@@ -6,7 +6,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ROUNDS = 200, BLOCKS = 500, MOST_KIB = 64 };
+/* The order in src/sections.ld is made for GCC; what Clang inlines takes 64 KiB more. */
+#ifdef __clang__
+enum { MOST_KIB = 128 };
+#else
+enum { MOST_KIB = 64 };
+#endif
+
+enum { ROUNDS = 200, BLOCKS = 500 };
 
 static void *blocks[BLOCKS];
 
