@@ -179,7 +179,7 @@ bool os_in_signal_handler(const struct os_sleep *sleep, uintptr_t stack_end) {
         size_t want = min_size(stack_end - at, sizeof words);
         struct iovec to = {words, want};
         struct iovec from = {(void *)at, want};
-        if (syscall(SYS_process_vm_readv, os_process_id(), &to, 1, &from, 1, 0) != (long)want) {
+        if (syscall(SYS_process_vm_readv, os_process_id(), &to, 1, &from, 1, 0L) != (long)want) {
             found = true;
         }
         for (size_t i = 0; i < WORDS_AT_ONCE && !found; i++) {

@@ -247,7 +247,8 @@ COLD bool os_peek(void *to, const uintptr_t *from, size_t count, size_t bytes) {
         there[i] = (struct iovec){(void *)from[i], bytes};
     }
     count_call();
-    return KEEPING_ERRNO(long, syscall(SYS_process_vm_readv, getpid(), &here, 1, there, count, 0)) ==
+    /* The last argument lies on the stack, where an int is but half of what libc reads. */
+    return KEEPING_ERRNO(long, syscall(SYS_process_vm_readv, getpid(), &here, 1, there, count, 0L)) ==
            (long)(count * bytes);
 }
 
@@ -286,11 +287,11 @@ COLD bool os_renew(void *address, size_t bytes) {
 }
 
 void os_wait(_Atomic uint32_t *word, uint32_t value) {
-    KEEPING_ERRNO(long, syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0));
+    KEEPING_ERRNO(long, syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0L));
 }
 
 void os_wake(_Atomic uint32_t *word, unsigned most) {
-    KEEPING_ERRNO(long, syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, most, NULL, NULL, 0));
+    KEEPING_ERRNO(long, syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, most, NULL, NULL, 0L));
 }
 
 void os_sleep_ms(uint64_t ms) {
