@@ -28,7 +28,7 @@ PYTHON_FOLDERS := python bench tests
 STAMPS := $(BUILD)/.stamps
 tools_ready = $(STAMPS)/tools-$(1)
 
-.PHONY: build library python run bench bench-full bench-programs test test-unit test-asan test-tsan \
+.PHONY: build library python run bench bench-full bench-programs test test-unit test-asan test-tsan test-clang \
         test-programs test-cli test-bench setup-programs setup-bench lint format install clean help
 
 build: library python ## Build the library, and the hakmem command in .venv (the default)
@@ -93,6 +93,12 @@ test-asan test-tsan: test-%: $(call tools_ready,build) $(call tools_ready,test)
 	@echo "== unit tests, $(strip $(SANITIZER)) sanitizer"
 	@$(CTEST) --test-dir build-$*
 
+test-clang: $(call tools_ready,build) $(call tools_ready,test) ## Unit tests, built by Clang; not a part of `make test`
+	@CC=clang CXX=clang++ $(CONFIGURE) -B build-clang -DCMAKE_BUILD_TYPE=Release -DHAKMEM_BUILD_TESTS=ON >/dev/null
+	@cmake --build build-clang
+	@echo "== unit tests, built by Clang"
+	@$(CTEST) --test-dir build-clang
+
 setup-programs: build
 	@PYTHON=$(CURDIR)/$(VENV)/bin/python tests/programs/setup.sh
 
@@ -131,7 +137,7 @@ install: library ## Install the library and its header under PREFIX=/usr/local
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean: ## Remove all that was built, .venv included
-	rm -rf build build-asan build-tsan $(VENV) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf build build-asan build-tsan build-clang $(VENV) .pytest_cache .mypy_cache .ruff_cache
 	find python bench tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## Print this

@@ -94,21 +94,29 @@ inline void *allocate(std::size_t size, std::size_t alignment) {
 // The forms that must not throw still call the handler, which may: only code of the C++ runtime can
 // catch that here, and its own nothrow forms do just this around the throwing form, which is ours.
 #ifdef HAKMEM_NO_CXX_RUNTIME
-__attribute__((cold, noinline)) void *insist_quietly(std::size_t size, std::size_t alignment) noexcept {
+__attribute__((cold, noinline)) void *insist_quietly(std::size_t size, std::size_t alignment,
+                                                     bool array) noexcept {
     using Plain = void *(*)(std::size_t, const std::nothrow_t &);
     using Aligned = void *(*)(std::size_t, std::align_val_t, const std::nothrow_t &);
     static const std::nothrow_t quietly{};
     if (alignment == 0) {
-        auto next = reinterpret_cast<Plain>(runtime_symbol("_ZnwmRKSt9nothrow_t"));
+        auto next =
+            reinterpret_cast<Plain>(runtime_symbol(array ? "_ZnamRKSt9nothrow_t" : "_ZnwmRKSt9nothrow_t"));
         return next == nullptr ? nullptr : next(size, quietly);
     }
-    auto next = reinterpret_cast<Aligned>(runtime_symbol("_ZnwmSt11align_val_tRKSt9nothrow_t"));
+    auto next = reinterpret_cast<Aligned>(
+        runtime_symbol(array ? "_ZnamSt11align_val_tRKSt9nothrow_t" : "_ZnwmSt11align_val_tRKSt9nothrow_t"));
     return next == nullptr ? nullptr : next(size, std::align_val_t(alignment), quietly);
 }
 #else
-__attribute__((cold, noinline)) void *insist_quietly(std::size_t size, std::size_t alignment) noexcept {
+__attribute__((cold, noinline)) void *insist_quietly(std::size_t size, std::size_t alignment,
+                                                     bool array) noexcept {
     try {
-        return alignment == 0 ? operator new(size) : operator new(size, std::align_val_t(alignment));
+        if (alignment == 0) {
+            return array ? operator new[](size) : operator new(size);
+        }
+        std::align_val_t aligned{alignment};
+        return array ? operator new[](size, aligned) : operator new(size, aligned);
     } catch (...) {
         return nullptr;
     }
@@ -139,47 +147,60 @@ PUBLIC void operator delete(void *p, std::align_val_t) noexcept {
     hak_free(p);
 }
 
-namespace {
-
-#define OWN __attribute__((malloc, alloc_size(1)))
-OWN void *own_new(std::size_t size) __attribute__((alias("_Znwm")));
-OWN void *own_aligned_new(std::size_t size, std::align_val_t alignment)
-    __attribute__((alias("_ZnwmSt11align_val_t")));
-
-// Whether the program has its own throwing form, which the quiet one is to call.
-inline bool is_replaced(std::size_t alignment) {
-    using Plain = void *(*)(std::size_t);
-    using Aligned = void *(*)(std::size_t, std::align_val_t);
-    return alignment == 0 ? static_cast<Plain>(::operator new) != own_new
-                          : static_cast<Aligned>(::operator new) != own_aligned_new;
-}
-
-inline void *allocate_quietly(std::size_t size, std::size_t alignment) noexcept {
-    void *p = is_replaced(alignment) ? nullptr : attempt(size, alignment);
-    return __builtin_expect(p != nullptr, 1) ? p : insist_quietly(size, alignment);
-}
-
-} // namespace
-
 PUBLIC void *operator new[](std::size_t size) {
     return operator new(size);
 }
 PUBLIC void *operator new[](std::size_t size, std::align_val_t alignment) {
     return operator new(size, alignment);
 }
-PUBLIC void *operator new(std::size_t size, const std::nothrow_t &) noexcept {
-    return allocate_quietly(size, 0);
+
+namespace {
+
+#define OWN __attribute__((malloc, alloc_size(1)))
+OWN void *own_new(std::size_t size) __attribute__((alias("_Znwm")));
+OWN void *own_new(std::size_t size, std::align_val_t alignment)
+    __attribute__((alias("_ZnwmSt11align_val_t")));
+OWN void *own_array_new(std::size_t size) __attribute__((alias("_Znam")));
+OWN void *own_array_new(std::size_t size, std::align_val_t alignment)
+    __attribute__((alias("_ZnamSt11align_val_t")));
+
+using Plain = void *(*)(std::size_t);
+using Aligned = void *(*)(std::size_t, std::align_val_t);
+
+// Whether the program has its own throwing form, which the quiet one is to call.
+inline bool is_replaced(std::size_t alignment) {
+    return alignment == 0 ? static_cast<Plain>(::operator new) != static_cast<Plain>(own_new)
+                          : static_cast<Aligned>(::operator new) != static_cast<Aligned>(own_new);
 }
-PUBLIC void *operator new[](std::size_t size, const std::nothrow_t &) noexcept {
-    return allocate_quietly(size, 0);
+
+// That of arrays calls the other one, which it may have, too.
+inline bool is_array_replaced(std::size_t alignment) {
+    return is_replaced(alignment) ||
+           (alignment == 0 ? static_cast<Plain>(::operator new[]) != static_cast<Plain>(own_array_new)
+                           : static_cast<Aligned>(::operator new[]) != static_cast<Aligned>(own_array_new));
+}
+
+inline void *allocate_quietly(std::size_t size, std::size_t alignment, bool array) noexcept {
+    bool replaced = array ? is_array_replaced(alignment) : is_replaced(alignment);
+    void *p = replaced ? nullptr : attempt(size, alignment);
+    return __builtin_expect(p != nullptr, 1) ? p : insist_quietly(size, alignment, array);
+}
+
+} // namespace
+
+PUBLIC void *operator new(std::size_t size, const std::nothrow_t &) noexcept {
+    return allocate_quietly(size, 0, false);
+}
+PUBLIC_SELDOM void *operator new[](std::size_t size, const std::nothrow_t &) noexcept {
+    return allocate_quietly(size, 0, true);
 }
 PUBLIC_SELDOM void *operator new(std::size_t size, std::align_val_t alignment,
                                  const std::nothrow_t &) noexcept {
-    return allocate_quietly(size, static_cast<std::size_t>(alignment));
+    return allocate_quietly(size, static_cast<std::size_t>(alignment), false);
 }
 PUBLIC_SELDOM void *operator new[](std::size_t size, std::align_val_t alignment,
                                    const std::nothrow_t &) noexcept {
-    return allocate_quietly(size, static_cast<std::size_t>(alignment));
+    return allocate_quietly(size, static_cast<std::size_t>(alignment), true);
 }
 
 PUBLIC void operator delete[](void *p) noexcept {

@@ -81,7 +81,7 @@ static struct heap *take_abandoned(uint32_t wanted) {
     return heap;
 }
 
-struct heap *heap_make_for_samples(void) {
+COLD struct heap *heap_make_for_samples(void) {
     lock_acquire(&lock);
     struct heap *heap = heap_make(HEAP_OF_SAMPLES);
     lock_release(&lock);
@@ -118,7 +118,7 @@ struct heap *heap_acquire(heap_slot *slot, uint32_t patience, uint32_t wanted) {
     return heap;
 }
 
-void heap_keep(struct heap *heap) {
+COLD void heap_keep(struct heap *heap) {
     lock_acquire(&lock);
     heap->owner.slot = NULL;
     lock_release(&lock);

@@ -9,7 +9,7 @@
 static struct lock shared_lock;
 static struct heap *shared_heap;
 
-struct heap *shared_heap_lock(void) {
+COLD struct heap *shared_heap_lock(void) {
     runtime_start();
     lock_acquire(&shared_lock);
     if (shared_heap == NULL) {
@@ -25,7 +25,7 @@ struct heap *shared_heap_lock(void) {
     return shared_heap;
 }
 
-void shared_heap_unlock(void) {
+COLD void shared_heap_unlock(void) {
     lock_release(&shared_lock);
 }
 

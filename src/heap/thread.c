@@ -1,7 +1,6 @@
 #include "heap/thread.h"
 
 #include "arena/decay.h"
-#include "heap/reclaim.h"
 #include "heap/registry.h"
 #include "heap/runtime.h"
 #include "os/report.h"

@@ -1,11 +1,13 @@
 #include "os/call.h"
 
-#include "os/os.h"
+#include <sys/mman.h>
 
 _Atomic uint64_t os_calls;
 
-uint64_t os_call_count(void) {
-    return atomic_load_explicit(&os_calls, memory_order_relaxed);
+void *os_map(void *hint, size_t bytes, int protection, int extra_flags) {
+    count_call();
+    void *p = mmap(hint, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | extra_flags, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
 }
 
 #ifdef HAKMEM_FAULTS

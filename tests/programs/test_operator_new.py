@@ -29,7 +29,8 @@ def test_c_program_loads_and_unloads_cpp_plugin(runner: Runner, builder: Builder
     runner.same_output([host, plugin, "300"])
 
 
-def test_forms_that_a_program_replaces_serve_the_others(runner: Runner, builder: Builder) -> None:
-    flags = ["-fsized-deallocation", "-faligned-new", "-Wno-sized-deallocation", "-O0"]
-    finished = runner.same_output([builder.program("cpp/operator_new_replaced.cpp", *flags)])
-    assert finished.text == "taken given refused\n", finished
+@pytest.mark.parametrize("forms", ["ALL", "ARRAYS"])
+def test_forms_that_a_program_replaces_serve_the_others(runner: Runner, builder: Builder, forms: str) -> None:
+    flags = ["-fsized-deallocation", "-faligned-new", "-Wno-sized-deallocation", "-O0", f"-D{forms}"]
+    program = builder.program("cpp/operator_new_replaced.cpp", *flags, suffix=f"_{forms}")
+    assert runner.same_output([program]).text == "taken given refused\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -36,15 +37,33 @@ def defined(library: Path, *options: str) -> set[str]:
     return {words[0].partition("@")[0] for words in lines if len(words) > 2}
 
 
+def test_all_its_code_is_in_the_section_that_tells_frames_of_its_own(static: Path) -> None:
+    """Profiles leave these frames out. What several objects may have (G) is not the library's alone."""
+    finished = subprocess.run(
+        ["readelf", "--section-headers", "--wide", static], stdout=subprocess.PIPE, text=True, check=True
+    )
+    section = re.compile(r"\[ *\d+\] (\S+) +PROGBITS +\S+ \S+ (\S+) \S+ +(\S+)")
+    code = {name for name, size, flags in section.findall(finished.stdout) if flags == "AX" and int(size, 16)}
+    assert code == {"hakmem_text"}
+
+
 def test_it_defines_what_the_shared_one_does_and_nothing_else(runner: Runner, static: Path) -> None:
     public = defined(runner.library, "--dynamic")
     assert {"malloc", "hak_malloc", *SHARED_ONLY} <= public
     assert defined(static) - COMPILERS_OWN == public - SHARED_ONLY
 
 
+@pytest.mark.parametrize("forms", ["ALL", "ARRAYS"])
 def test_forms_of_new_that_a_program_replaces_serve_the_others(
-    runner: Runner, builder: Builder, static: Path
+    runner: Runner, builder: Builder, static: Path, forms: str
 ) -> None:
-    flags = ["-fsized-deallocation", "-faligned-new", "-Wno-sized-deallocation", "-O0", str(static)]
-    program = builder.program("cpp/operator_new_replaced.cpp", *flags, suffix="_static")
+    flags = [
+        "-fsized-deallocation",
+        "-faligned-new",
+        "-Wno-sized-deallocation",
+        "-O0",
+        f"-D{forms}",
+        str(static),
+    ]
+    program = builder.program("cpp/operator_new_replaced.cpp", *flags, suffix=f"_static_{forms}")
     assert runner.run_plain([program]).text == "taken given refused\n"
