@@ -84,20 +84,14 @@ test-unit: build $(call tools_ready,test) ## Unit tests
 	@echo "== unit tests"
 	@$(CTEST) --test-dir $(BUILD)
 
-test-asan: SANITIZER := address ## Unit tests with AddressSanitizer and UndefinedBehaviorSanitizer
-test-tsan: SANITIZER := thread ## Unit tests with ThreadSanitizer
-test-asan test-tsan: test-%: $(call tools_ready,build) $(call tools_ready,test)
-	@$(CONFIGURE) -B build-$* -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHAKMEM_BUILD_TESTS=ON \
-	    -DHAKMEM_SANITIZE=$(strip $(SANITIZER)) >/dev/null
+test-asan: BUILT := -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHAKMEM_SANITIZE=address ## Unit tests with AddressSanitizer and UndefinedBehaviorSanitizer
+test-tsan: BUILT := -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHAKMEM_SANITIZE=thread ## Unit tests with ThreadSanitizer
+test-clang: BUILT := -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ ## Unit tests, built by Clang; not a part of `make test`
+test-asan test-tsan test-clang: test-%: $(call tools_ready,build) $(call tools_ready,test)
+	@$(CONFIGURE) -B build-$* $(BUILT) -DHAKMEM_BUILD_TESTS=ON >/dev/null
 	@cmake --build build-$*
-	@echo "== unit tests, $(strip $(SANITIZER)) sanitizer"
+	@echo "== unit tests, $*"
 	@$(CTEST) --test-dir build-$*
-
-test-clang: $(call tools_ready,build) $(call tools_ready,test) ## Unit tests, built by Clang; not a part of `make test`
-	@CC=clang CXX=clang++ $(CONFIGURE) -B build-clang -DCMAKE_BUILD_TYPE=Release -DHAKMEM_BUILD_TESTS=ON >/dev/null
-	@cmake --build build-clang
-	@echo "== unit tests, built by Clang"
-	@$(CTEST) --test-dir build-clang
 
 setup-programs: build
 	@PYTHON=$(CURDIR)/$(VENV)/bin/python tests/programs/setup.sh
@@ -114,7 +108,6 @@ setup-bench: bench-programs $(call tools_ready,bench)
 test-bench: setup-bench ## The workloads, the peers and the harness of the benchmarks
 	@$(PYTEST) tests/bench
 
-# Of the rest, what the compilers warn of: tests and benchmarks are built by GCC, as a rule, and Clang sees more.
 CLANG_TIDY := xargs -0 -n 1 -P $(shell nproc) clang-tidy --quiet -p $(BUILD)/lint
 # Warnings that are not shown are of the system's headers.
 HIDE_COUNTS := sed -E '/^[0-9]+ warnings? generated\.$$/d'
@@ -122,6 +115,7 @@ lint: build $(VENV)/.ready-bench $(call tools_ready,lint) $(call tools_ready,tes
 	@clang-format --dry-run --Werror $(C_FILES)
 	@$(CONFIGURE) -B $(BUILD)/lint -DCMAKE_BUILD_TYPE=Release -DHAKMEM_BUILD_TESTS=ON -DHAKMEM_BUILD_BENCH=ON >/dev/null
 	@find src -name '*.c' -print0 | sort -z | $(CLANG_TIDY) 2>&1 | $(HIDE_COUNTS)
+	@# Of the rest, what Clang warns of: it is built by GCC, as a rule.
 	@find src tests/unit bench examples '(' -name '*.cpp' -o -not -path 'src/*' -name '*.c' ')' -print0 | sort -z | \
 	    $(CLANG_TIDY) --checks='-*,clang-diagnostic-*,bugprone-infinite-loop,bugprone-use-after-move' 2>&1 | $(HIDE_COUNTS)
 	@$(VENV)/bin/ruff check $(PYTHON_FOLDERS)

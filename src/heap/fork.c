@@ -14,7 +14,6 @@
 #include "heap/thread.h"
 #include "options/options.h"
 #include "os/cgroup.h"
-#include "os/lock.h"
 #include "os/os.h"
 #include "profile/sample.h"
 

@@ -14,7 +14,7 @@
 #define HEAPS_ALONE 8
 #define HEAPS_AT_ONCE 5
 
-/* release store under the lock pairs with the acquire loads in heap_by_id and heap_id_limit */
+/* release store under the registry's lock pairs with the acquire loads in heap_by_id and heap_id_limit */
 static _Atomic uint32_t id_limit = HEAP_FIRST_ID;
 
 /* Few programs have more threads at once; for those that do, a table of all ids is made. */

@@ -5,7 +5,6 @@
 #include "heap/large.h"
 #include "heap/runs.h"
 #include "os/move.h"
-#include "os/os.h"
 #include "os/report.h"
 #include "profile/sample.h"
 

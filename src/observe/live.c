@@ -15,7 +15,6 @@
 #include "os/os.h"
 #include "os/report.h"
 #include "os/signal.h"
-#include "os/thread.h"
 
 #include <errno.h>
 

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 static void path_of(struct text *path, int thread, const char *file) {
@@ -171,22 +170,15 @@ bool os_in_signal_handler(const struct os_sleep *sleep, uintptr_t stack_end) {
     if (at >= stack_end || stack_end - at > STACK_BYTES_MOST) {
         return true;
     }
-    int saved_errno = errno;
     bool found = false;
     while (at < stack_end && !found) {
         /* By the kernel: it does not fault where the stack is another one than thought. */
         uintptr_t words[WORDS_AT_ONCE + WORDS_NEEDED] = {0};
-        size_t want = min_size(stack_end - at, sizeof words);
-        struct iovec to = {words, want};
-        struct iovec from = {(void *)at, want};
-        if (syscall(SYS_process_vm_readv, os_process_id(), &to, 1, &from, 1, 0L) != (long)want) {
-            found = true;
-        }
+        found = !os_peek(words, &at, 1, min_size(stack_end - at, sizeof words));
         for (size_t i = 0; i < WORDS_AT_ONCE && !found; i++) {
             found = is_signal_frame(words + i, at + i * sizeof(uintptr_t));
         }
         at += WORDS_AT_ONCE * sizeof(uintptr_t);
     }
-    errno = saved_errno;
     return found;
 }

@@ -1,7 +1,5 @@
 #include "os/call.h"
 
-#include <sys/mman.h>
-
 _Atomic uint64_t os_calls;
 
 void *os_map(void *hint, size_t bytes, int protection, int extra_flags) {

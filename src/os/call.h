@@ -13,6 +13,11 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/mman.h>
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
 
 /* relaxed everywhere: a statistic, it orders nothing */
 extern INTERNAL _Atomic uint64_t os_calls;

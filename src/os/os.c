@@ -30,9 +30,6 @@
 #ifndef SYS_process_madvise
 #define SYS_process_madvise 440
 #endif
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
 
 /* The last reservation: below it there is room as a rule, since the kernel fills the address space downwards.
  * relaxed: a hint */

@@ -68,6 +68,7 @@ long os_advise_many(int process, const struct iovec *ranges, size_t count);
 /* The same, by a mapping of its own, which ends what moving pages did to the kernel's bookkeeping. False
  * if the pages are as they were, or gone: os_commit then tells which. */
 bool os_renew(void *address, size_t bytes);
+
 /* Sleeps while *word == value (may wake early); wakes up to `most` sleepers. */
 void os_wait(_Atomic uint32_t *word, uint32_t value);
 void os_wake(_Atomic uint32_t *word, unsigned most);

@@ -29,8 +29,14 @@ def test_c_program_loads_and_unloads_cpp_plugin(runner: Runner, builder: Builder
     runner.same_output([host, plugin, "300"])
 
 
+@pytest.mark.parametrize("linked", [False, True], ids=["preloaded", "static"])
 @pytest.mark.parametrize("forms", ["ALL", "ARRAYS"])
-def test_forms_that_a_program_replaces_serve_the_others(runner: Runner, builder: Builder, forms: str) -> None:
+def test_forms_that_a_program_replaces_serve_the_others(
+    runner: Runner, builder: Builder, forms: str, linked: bool
+) -> None:
     flags = ["-fsized-deallocation", "-faligned-new", "-Wno-sized-deallocation", "-O0", f"-D{forms}"]
-    program = builder.program("cpp/operator_new_replaced.cpp", *flags, suffix=f"_{forms}")
-    assert runner.same_output([program]).text == "taken given refused\n"
+    if linked:
+        flags.append(str(runner.library.with_suffix(".a")))
+    program = builder.program("cpp/operator_new_replaced.cpp", *flags, suffix=f"_{forms}_{linked}")
+    run = runner.run_plain if linked else runner.same_output
+    assert run([program]).text == "taken given refused\n"

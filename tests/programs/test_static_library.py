@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from .builder import Builder
 from .harness import Runner
 
 # What the compiler makes for whatever throws, one for all that is linked.
@@ -51,19 +50,3 @@ def test_it_defines_what_the_shared_one_does_and_nothing_else(runner: Runner, st
     public = defined(runner.library, "--dynamic")
     assert {"malloc", "hak_malloc", *SHARED_ONLY} <= public
     assert defined(static) - COMPILERS_OWN == public - SHARED_ONLY
-
-
-@pytest.mark.parametrize("forms", ["ALL", "ARRAYS"])
-def test_forms_of_new_that_a_program_replaces_serve_the_others(
-    runner: Runner, builder: Builder, static: Path, forms: str
-) -> None:
-    flags = [
-        "-fsized-deallocation",
-        "-faligned-new",
-        "-Wno-sized-deallocation",
-        "-O0",
-        f"-D{forms}",
-        str(static),
-    ]
-    program = builder.program("cpp/operator_new_replaced.cpp", *flags, suffix=f"_static_{forms}")
-    assert runner.run_plain([program]).text == "taken given refused\n"
