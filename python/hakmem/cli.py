@@ -33,6 +33,7 @@ from hakmem.library import Library, find_library
 from hakmem.memory_plot import draw, require_drawable
 from hakmem.program import cannot_execute, no_command, program_and_library, require_preloadable, resolve
 from hakmem.report import console, options_table, print_comparison
+from hakmem.tune.command import tune_command
 from hakmem.versus import compare
 
 _PROGRAM_COMMAND = {"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]}
@@ -48,6 +49,7 @@ Examples:
   hakmem versus --runs 5 ./server --bench  compare it with libc's malloc
   hakmem compare --plot rss.png ./job      ... with every allocator on this machine
   hakmem allocators                        which those are
+  hakmem tune --for speed -- ./job         find the settings that suit it best
   hakmem options                           every option, its value and where that comes from
   HAKMEM_STATS=1 hakmem run ls             options are environment variables
 
@@ -272,7 +274,7 @@ def allocators(as_json: bool) -> None:
     console().print(allocators_table(found, missing))
 
 
-for _command in (stats, top, profile, flame, symbols, map_command):
+for _command in (tune_command, stats, top, profile, flame, symbols, map_command):
     cli.add_command(_command)
 
 

@@ -1,19 +1,17 @@
 """Runs a program in turn under several allocators, all treated alike, and gathers what each run took."""
 
-import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
-from hakmem.allocators import SYSTEM, Allocator, Missing, environment_for, find
+from hakmem.allocators import SYSTEM, Allocator, Missing, find
 from hakmem.ending import shell_status
-from hakmem.errors import EXIT_NOT_EXECUTABLE, HakmemError
-from hakmem.measure import Measurement, run_measured
+from hakmem.errors import HakmemError
+from hakmem.measure import Measurement
 from hakmem.memory_curve import Curve, Sampler
-from hakmem.replay import Input
-from hakmem.rounds import Round, run_round, say_progress
+from hakmem.rounds import Round
+from hakmem.runner import Runner, order_of
 
 
 @dataclass
@@ -93,13 +91,13 @@ def survey(
     sides = [Side(allocator) for allocator in allocators]
     reference = next((side for side in sides if side.allocator.name == SYSTEM), sides[0])
     result = Survey(sides, reference, missing)
-    runner = _Runner(program, arguments, polling, shown_output, 1 + len(sides) * (runs + curves))
+    runner = Runner(program, arguments, polling, shown_output, 1 + len(sides) * (runs + curves))
 
     result.shown = runner.run(reference.allocator)
     # A reader that left the first run's output wants no more of them.
     result.interrupted = _stopped(result.shown) or result.shown.measurement.status == signal.SIGPIPE
     for number in range(runs):
-        for side in _order(sides, number):
+        for side in order_of(sides, number):
             if result.interrupted:
                 return result
             side.runs.append(runner.run(side.allocator))
@@ -112,44 +110,6 @@ def survey(
         result.interrupted = _stopped(side.watched)
         side.curve = sampler.stop()
     return result
-
-
-class _Runner:
-    """Runs the program on one allocator after the other, with the same input each time."""
-
-    def __init__(
-        self, program: Path, arguments: tuple[str, ...], polling: bool, shown_output: int, total: int
-    ) -> None:
-        self._program = program
-        self._run = partial(run_measured, program, arguments, polling=polling)
-        self._stdin = Input()
-        self._shown_output = shown_output
-        self._number = 0
-        self._total = total
-
-    def run(self, allocator: Allocator, on_exec: Callable[[int], None] = lambda pid: None) -> Round:
-        self._number += 1
-        if self._number > 1:
-            say_progress(self._number, self._total, allocator.name)
-        environment = environment_for(allocator, os.environ)
-        run = partial(self._run, environment, on_exec=on_exec)
-        measurement, stderr_end = run_round(
-            self._number == 1, self._stdin, run, allocator.library, self._shown_output
-        )
-        if measurement.mapped is False and os.WIFEXITED(measurement.status):
-            raise HakmemError(
-                f"{allocator.title} was not loaded in '{self._program}' when it ended: what it runs through "
-                "drops LD_PRELOAD, or ends in a statically linked program",
-                EXIT_NOT_EXECUTABLE,
-            )
-        return Round(self._number, allocator.name, measurement, stderr_end)
-
-
-def _order(sides: list[Side], number: int) -> list[Side]:
-    """Another one begins each round, and the rest come backwards in every second round."""
-    start = number % len(sides)
-    first, *others = sides[start:] + sides[:start]
-    return [first, *(others[::-1] if number % 2 else others)]
 
 
 def _stopped(run: Round) -> bool:

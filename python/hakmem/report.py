@@ -91,7 +91,10 @@ def _comparison_table(ours: list[Measurement], theirs: list[Measurement]) -> Tab
 def figure_ratio(ours: float, theirs: float) -> Text:
     if theirs == 0:
         return Text("1.00" if ours == 0 else "-")
-    ratio = ours / theirs
+    return ratio_text(ours / theirs)
+
+
+def ratio_text(ratio: float) -> Text:
     style = "green" if ratio < 1 - _NOTABLE else "red" if ratio > 1 + _NOTABLE else ""
     return Text(f"{ratio:.2f}", style=style)
 

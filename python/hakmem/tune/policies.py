@@ -1,0 +1,99 @@
+"""Settings worth trying, each a whole that has a name."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hakmem.errors import HakmemError
+
+# What settings are made of. A program's stack begins below its environment, and where it begins changes how
+# fast it runs: so each run has all of these, and each value is as long as any other.
+OPTIONS = (
+    "retain_min",
+    "retain_percent",
+    "retain_grace",
+    "decay_ms",
+    "background_thread",
+    "huge_pages",
+    "magazine_bytes",
+)
+_PROFILE = "HAKMEM_PROFILE"
+_FLAG = "HAKMEM_HUGE_PAGES"  # 0 or 1, and nothing longer
+_VALUE_LENGTH = 20  # the digits of the largest number
+
+
+@dataclass(frozen=True)
+class Policy:
+    name: str
+    what: str
+    variables: Mapping[str, str] = field(hash=False)  # of the environment; the others stay as they are
+
+
+REFERENCE = Policy("as it is", "the settings in force", {})
+
+POLICIES = (
+    Policy("speed", "keep much, for long", {_PROFILE: "speed"}),
+    Policy("memory", "keep little", {_PROFILE: "memory"}),
+    Policy("keep-16M", "16 MiB of free memory stay", {"HAKMEM_RETAIN_MIN": "16M"}),
+    Policy("keep-64M", "64 MiB of free memory stay", {"HAKMEM_RETAIN_MIN": "64M"}),
+    Policy("keep-half", "half as much as is in use stays", {"HAKMEM_RETAIN_PERCENT": "50"}),
+    Policy("no-grace", "what was given back too early teaches nothing", {"HAKMEM_RETAIN_GRACE": "0"}),
+    Policy("long-grace", "it may teach to keep a GiB", {"HAKMEM_RETAIN_GRACE": "1G"}),
+    Policy("slow-decay", "what is idle goes after 5 s", {"HAKMEM_DECAY_MS": "5000"}),
+    Policy("small-pages", "no huge pages", {"HAKMEM_HUGE_PAGES": "0"}),
+    Policy("no-thread", "no thread of the library's own", {"HAKMEM_BACKGROUND_THREAD": "0"}),
+    Policy("small-caches", "128 KiB in each magazine", {"HAKMEM_MAGAZINE_BYTES": "128K"}),
+    Policy("large-caches", "1 MiB in each magazine", {"HAKMEM_MAGAZINE_BYTES": "1M"}),
+)
+
+
+def together(name: str, policies: Sequence[Policy]) -> Policy:
+    """All of them at once; where two say something of one setting, the first's counts."""
+    variables: dict[str, str] = {}
+    for policy in reversed(policies):
+        variables |= policy.variables
+    return Policy(name, " + ".join(policy.name for policy in policies), variables)
+
+
+def policy_of(text: str) -> Policy:
+    """What a user writes: HAKMEM_RETAIN_MIN=8M,HAKMEM_DECAY_MS=100."""
+    variables = {}
+    for entry in text.split(","):
+        name, sign, value = (part.strip() for part in entry.partition("="))
+        if not sign or name not in _variables():
+            raise HakmemError(
+                f"'{entry}' is no setting to try: write NAME=VALUE, where NAME is one of "
+                f"{', '.join(_variables())}"
+            )
+        variables[name] = value
+    return Policy(text, "yours", variables)
+
+
+def settings_of(policy: Policy) -> dict[str, str]:
+    """The value of each of the OPTIONS under a policy, by variable, as this environment's library has it."""
+    done = subprocess.run(
+        [sys.executable, "-m", "hakmem", "options", "--json"],
+        env={**os.environ, **policy.variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    # The library says in a line what it does not take, and goes on without.
+    if done.returncode != 0 or done.stderr:
+        said = done.stderr.strip().removeprefix("hakmem: ")
+        raise HakmemError(f"the settings '{policy.name}' cannot be tried: {said}")
+    found = {entry["name"]: entry for entry in json.loads(done.stdout)}
+    return {found[name]["environment"]: found[name]["value"] for name in OPTIONS}
+
+
+def same_length(settings: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: value if name == _FLAG else value.rjust(_VALUE_LENGTH, "0") for name, value in settings.items()
+    }
+
+
+def _variables() -> list[str]:
+    return [_PROFILE, *(f"HAKMEM_{name.upper()}" for name in OPTIONS)]

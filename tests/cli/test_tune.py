@@ -1,0 +1,226 @@
+"""`hakmem tune`: which settings it tries, what it says of them, and what it leaves."""
+
+import json
+import random
+import sys
+from pathlib import Path
+
+import pytest
+from hakmem.tune.bandit import Bandit
+from hakmem.tune.policies import POLICIES, REFERENCE, Policy
+from hakmem.tune.search import FINAL_ROUNDS, PRICES, Contender, Match, Tuning
+
+from .command import Command
+from .conftest import Compile
+
+# Takes a MiB, and 32 more for each of its arguments, such as HAKMEM_DECAY_MS=500, that is not so; and the
+# same time each time.
+TAKES_MORE = """
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(int count, char **arguments) {
+    size_t bytes = 1 << 20;
+    for (int i = 1; i < count; i++) {
+        char *value = strchr(arguments[i], '=');
+        *value++ = 0;
+        if (strtoull(getenv(arguments[i]), NULL, 10) != strtoull(value, NULL, 10))
+            bytes += 32 << 20;
+    }
+    memset(malloc(bytes), 1, bytes);
+    usleep(50000);
+    return 0;
+}
+"""
+ROUNDS = 15  # enough for all to be tried before what won is put together
+
+
+@pytest.fixture
+def tune(hakmem: Command) -> Command:
+    return Command(
+        [*hakmem.arguments, "tune", "--for", "memory", "--rounds", str(ROUNDS)], hakmem.environment
+    )
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    return tmp_path / "settings"
+
+
+def lines_of(saved: Path) -> list[str]:
+    comment, *lines = saved.read_text().splitlines()
+    assert comment.startswith("# hakmem tune, for memory: ")
+    return lines
+
+
+def test_what_is_better_is_found_and_said(tune: Command, compiled: Compile, saved: Path) -> None:
+    outcome = tune("--save", saved, compiled(TAKES_MORE), "HAKMEM_BACKGROUND_THREAD=0")
+    assert outcome.status == 0, outcome.stderr
+    *_, verdict, settings = outcome.stdout.splitlines()
+    assert verdict.startswith("no-thread is better: ")
+    assert verdict.endswith(f"better in {FINAL_ROUNDS} of {FINAL_ROUNDS} further rounds.")
+    assert settings.split() == ["HAKMEM_BACKGROUND_THREAD=0"]
+    assert lines_of(saved) == ["HAKMEM_BACKGROUND_THREAD=0"]
+    assert outcome.stderr == ""
+
+
+def test_what_wins_by_itself_wins_together(tune: Command, compiled: Compile, saved: Path) -> None:
+    wanted = ["HAKMEM_BACKGROUND_THREAD=0", "HAKMEM_RETAIN_GRACE=1073741824"]
+    outcome = tune("--rounds", "24", "--save", saved, "--json", compiled(TAKES_MORE), *wanted)
+    document = json.loads(outcome.stdout)
+    assert document["finalist"] == "together"
+    assert document["found"]
+    assert len(document["final"]) == FINAL_ROUNDS
+    assert document["settings"] == {"HAKMEM_BACKGROUND_THREAD": "0", "HAKMEM_RETAIN_GRACE": "1G"}
+    assert sorted(lines_of(saved)) == ["HAKMEM_BACKGROUND_THREAD=0", "HAKMEM_RETAIN_GRACE=1G"]
+
+
+def test_the_better_ones_are_run_more_often(tune: Command, compiled: Compile) -> None:
+    outcome = tune("--json", compiled(TAKES_MORE), "HAKMEM_BACKGROUND_THREAD=0")
+    runs = {entry["name"]: len(entry["matches"]) for entry in json.loads(outcome.stdout)["tried"]}
+    assert runs["no-thread"] == max(runs.values())
+    assert min(runs.values()) >= 1
+    assert sum(runs.values()) == 2 * ROUNDS
+
+
+def test_nothing_is_better(tune: Command, compiled: Compile, saved: Path) -> None:
+    as_it_is = ["HAKMEM_DECAY_MS=500", "HAKMEM_HUGE_PAGES=1", "HAKMEM_RETAIN_PERCENT=12"]
+    as_it_is += ["HAKMEM_RETAIN_MIN=2883584", "HAKMEM_RETAIN_GRACE=134217728"]
+    as_it_is += ["HAKMEM_BACKGROUND_THREAD=1", "HAKMEM_MAGAZINE_BYTES=393216"]
+    outcome = tune("--save", saved, compiled(TAKES_MORE), *as_it_is)
+    assert outcome.status == 0, outcome.stderr
+    assert "Nothing is reliably better than the settings in force." in outcome.stdout
+    assert lines_of(saved) == []
+
+
+def test_settings_under_which_the_program_fails_are_out(tune: Command, saved: Path) -> None:
+    outcome = tune("--save", saved, "sh", "-c", "test $HAKMEM_HUGE_PAGES = 1 || { echo sorry >&2; exit 9; }")
+    assert outcome.status == 0
+    assert "With small-pages, the program ended with exit status 9.\n    it said: sorry" in outcome.stdout
+    assert not any(line.split()[:1] == ["small-pages"] for line in outcome.stdout.splitlines())
+
+
+def test_a_program_that_does_not_always_end_alike(tune: Command, tmp_path: Path, saved: Path) -> None:
+    program = f"echo >> {tmp_path}/n; test $(wc -l < {tmp_path}/n) != 2 || exit 7"
+    outcome = tune("--save", saved, "sh", "-c", program)
+    assert outcome.status == 0
+    assert "With as it is, the program ended with exit status 7." in outcome.stdout
+    assert "Stopped: no further rounds, and no verdict." in outcome.stdout
+    assert not saved.exists()
+
+
+def test_status_output_and_input_are_those_of_the_first_run(tune: Command) -> None:
+    outcome = tune("--rounds", "1", "sh", "-c", 'read x; echo "got $x"; test "$x" = word; exit $((3 + $?))',
+                   stdin="word\n")  # fmt: skip
+    assert outcome.status == 3
+    assert outcome.stdout.count("got word") == 1
+    assert "Not tried, for want of rounds: " in outcome.stdout
+
+
+def test_all_runs_have_an_environment_of_the_same_size(tune: Command, tmp_path: Path) -> None:
+    note = "import os, sys; print(len(str(os.environ)), file=open(sys.argv[1], 'a'))"
+    outcome = tune("--rounds", "7", sys.executable, "-c", note, tmp_path / "sizes")
+    assert outcome.status == 0, outcome.stderr
+    assert len(set((tmp_path / "sizes").read_text().splitlines())) == 1
+
+
+def test_what_is_in_force_already_is_not_tried(tune: Command, compiled: Compile) -> None:
+    outcome = tune("--rounds", "1", "--json", "true", HAKMEM_RETAIN_MIN="64M", HAKMEM_PROFILE="memory")
+    document = json.loads(outcome.stdout)
+    assert document["in_force"]["HAKMEM_RETAIN_MIN"] == "67108864"
+    names = {entry["name"] for entry in document["tried"]}
+    assert names == {policy.name for policy in POLICIES} - {"keep-64M", "memory", "no-grace", "small-pages",
+                                                            "small-caches"}  # fmt: skip
+
+
+class TestOwnSettings:
+    def test_alone(self, tune: Command, compiled: Compile, saved: Path) -> None:
+        own = "HAKMEM_RETAIN_MIN=7M, HAKMEM_DECAY_MS=70"
+        wanted = ["HAKMEM_DECAY_MS=70", "HAKMEM_RETAIN_MIN=7340032"]
+        outcome = tune("--only", "--try", own, "--save", saved, compiled(TAKES_MORE), *wanted)
+        assert outcome.status == 0, outcome.stderr
+        assert lines_of(saved) == ["HAKMEM_RETAIN_MIN=7M", "HAKMEM_DECAY_MS=70"]
+
+    @pytest.mark.parametrize("own", ["HAKMEM_NONSENSE=1", "HAKMEM_RETAIN_MIN", "", "LD_PRELOAD=x"])
+    def test_unknown(self, tune: Command, own: str) -> None:
+        outcome = tune("--try", own, "true")
+        assert outcome.status == 1
+        assert f"'{own}' is no setting to try" in outcome.error_line()
+        assert "HAKMEM_RETAIN_MIN" in outcome.error_line()
+
+    def test_bad_value(self, tune: Command) -> None:
+        outcome = tune("--try", "HAKMEM_RETAIN_MIN=much", "true")
+        assert outcome.status == 1
+        line = outcome.error_line()
+        assert "the settings 'HAKMEM_RETAIN_MIN=much' cannot be tried: " in line
+        assert "expected a size such as" in line
+
+    def test_none(self, tune: Command) -> None:
+        outcome = tune("--only", "true")
+        assert outcome.status == 2
+        assert "--only leaves nothing to try" in outcome.stderr
+
+
+def test_stopping_it_ends_the_program_and_says_no_verdict(tune: Command) -> None:
+    status, rest = tune.terminated()
+    assert status == 5
+    assert rest.startswith("caught\n")
+    assert "Stopped: no further rounds, and no verdict." in rest
+
+
+def verdict(*advantages: float) -> bool:
+    """Of a final in which peak memory was by these parts less."""
+    contender = Contender(Policy("other", "", {}), {})
+    final = [Match(1, 1 - advantage) for advantage in advantages]
+    tuning = Tuning(PRICES["memory"], Contender(REFERENCE, {}), [contender], None, contender, final)
+    return tuning.found()
+
+
+def test_the_verdict_takes_nearly_all_of_the_final_and_more_than_noise() -> None:
+    assert verdict(*[0.1] * 8)
+    assert verdict(*[0.1] * 7, -0.5)
+    assert not verdict(*[0.1] * 6, -0.1, -0.1)
+    assert not verdict(*[0.1] * 7)
+    assert not verdict(*[0.01] * 8)
+
+
+class TestBandit:
+    def test_what_was_never_tried_comes_first_and_in_order(self) -> None:
+        bandit: Bandit[str] = Bandit()
+        for arm in "abcd":
+            bandit.add(arm)
+        bandit.note("b", 1.0)
+        assert bandit.choose(3) == ["a", "c", "d"]
+        bandit.remove("a")
+        assert bandit.choose(9) == ["c", "d", "b"]
+
+    def test_it_comes_back_to_what_did_badly_at_first(self) -> None:
+        bandit: Bandit[str] = Bandit()
+        for arm, reward in (("good", 0.6), ("unlucky", 0.4)):
+            bandit.add(arm)
+            bandit.note(arm, reward)
+        pulled = []
+        for _ in range(20):
+            (arm,) = bandit.choose(1)
+            bandit.note(arm, 0.6)
+            pulled.append(arm)
+        assert {"good", "unlucky"} == set(pulled)
+
+    def test_it_finds_the_best_with_fewer_pulls_than_taking_turns(self) -> None:
+        def loss(draw: random.Random, *, by_turns: bool) -> float:
+            true = [draw.gauss(0, 0.05) for _ in range(12)]
+            seen: list[list[float]] = [[] for _ in true]
+            bandit: Bandit[int] = Bandit()
+            for arm in range(len(true)):
+                bandit.add(arm)
+            for number in range(40):
+                arm = number % len(true) if by_turns else bandit.choose(1)[0]
+                seen[arm].append(true[arm] + draw.gauss(0, 0.05))
+                bandit.note(arm, 0.5 + seen[arm][-1] / 0.2)
+            chosen = max(range(len(true)), key=lambda arm: sum(seen[arm]) / (len(seen[arm]) + 1))
+            return max(true) - true[chosen]
+
+        repeated = range(500)
+        turns = sum(loss(random.Random(number), by_turns=True) for number in repeated)
+        chosen = sum(loss(random.Random(number), by_turns=False) for number in repeated)
+        assert chosen < 0.7 * turns
