@@ -1,17 +1,21 @@
 """`python -m bench`: measure, make the page, and see how far two runs agree."""
 
+import os
 import sys
 from pathlib import Path
 
 import click
+from hakmem.allocators import HAKMEM, find
 from hakmem.errors import HakmemError
 from hakmem.report import console
 from rich.table import Table
 
-from bench import agreement, page, suite
-from bench.benchmark import PREVIOUS, Order, carry_out, writable
-from bench.places import BUILD
+from bench import agreement, page, policies, suite
+from bench.benchmark import PREVIOUS, Order, carry_out, places_of, writable
+from bench.places import BUILD, REPOSITORY
+from bench.progress import shown
 from bench.results import load
+from bench.runner import Runner
 from bench.view import View
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -91,6 +95,29 @@ def run(
         build=build,
     )
     print(carry_out(order))
+
+
+@cli.command(name="policies")
+@click.option("--only", "patterns", multiple=True, metavar="GLOB", help="Only workloads whose names match.")
+@click.option("--rounds", type=click.IntRange(2, 1000), default=4, show_default=True)
+@click.option("--build", type=_FOLDER, default=BUILD, help="Where CMake built.  [default: build]")
+@click.option(
+    "--suite", "suite_file", type=_FILE, default=suite.SUITE_FILE, help="[default: bench/suite.toml]"
+)
+def rank_policies(*, patterns: tuple[str, ...], rounds: int, build: Path, suite_file: Path) -> None:
+    """Run the suite under many settings of HAKMEM, and rank these.
+
+    Each workload's own best settings are chosen by the odd rounds and judged by the even ones.
+    """
+    runner = Runner(places_of(build), full=False)
+    found, missing = find([HAKMEM])
+    if missing:
+        raise HakmemError(f"HAKMEM cannot be used here: {missing[0].reason}")
+    workloads = suite.load(suite_file).only(patterns).workloads
+    os.chdir(REPOSITORY)  # workloads that are modules of Python are found from here
+    with shown() as report:
+        results = policies.measure(workloads, found[0], runner, rounds, report)
+    policies.print_standings(console(), results)
 
 
 @cli.command(name="page")

@@ -57,7 +57,7 @@ class Order:
 def carry_out(order: Order) -> Path:
     """The page's path; does not return if the user interrupts."""
     folder = writable(order.folder())
-    runner = Runner(_places(order.build), order.full)
+    runner = Runner(places_of(order.build), order.full)
     plan = order.plan()
     allocators, missing = find(order.allocators)
     results = Results(
@@ -87,7 +87,7 @@ def writable(folder: Path) -> Path:
     return folder.absolute()
 
 
-def _places(build: Path) -> dict[str, str]:
+def places_of(build: Path) -> dict[str, str]:
     workloads = build.absolute() / "bench"
     if not workloads.is_dir():
         raise HakmemError(
