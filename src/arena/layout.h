@@ -28,7 +28,12 @@
 #define REGION_FIRST_BYTES ((size_t)256 << 20)
 #define REGION_NEXT_BYTES ((size_t)1 << 30)
 
+/* Of user space, in which the kernel puts the highest first. */
+#if defined(__aarch64__)
+#define ADDRESS_BITS 48
+#else
 #define ADDRESS_BITS 47
+#endif
 
 /* The widest lanes. */
 #define TINY_MAX_BYTES 1024

@@ -33,7 +33,7 @@ void page_map_init(void) {
         report_fallback(FALLBACK_PAGE_MAP_BY_REGION, PAGE_MAP_BYTES);
         return;
     }
-    /* Read-only until covered: strict overcommit then sees 8 GiB that cost nothing. */
+    /* Read-only until covered: strict overcommit then sees 8 or 16 GiB that cost nothing. */
     unsigned char *both = os_reserve_zeros(PAGE_MAP_BYTES + REGION_BASES_BYTES);
     size_t map_bytes = PAGE_MAP_BYTES;
     if (both == NULL) {

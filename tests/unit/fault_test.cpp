@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "hakmem.h"
+#include "arena/layout.h"
 #include "os/fault.h"
 #include "support/equal_blocks.h"
 #include "support/lanes.h"
@@ -312,7 +313,8 @@ TEST(FaultOfReserve, AtLastMakesAllocationFail) {
     os_fault_set(OS_FAULT_RESERVE, 0, kEveryCall);
     std::vector<void *> blocks;
     constexpr std::size_t kSize = std::size_t{1} << 40;
-    for (int i = 0; i < 128; i++) {
+    constexpr std::size_t kBlocksMost = (std::size_t{1} << ADDRESS_BITS) / kSize;
+    for (std::size_t i = 0; i < kBlocksMost; i++) {
         errno = 0;
         void *block = hak_malloc(kSize);
         if (block == nullptr) {
@@ -321,7 +323,7 @@ TEST(FaultOfReserve, AtLastMakesAllocationFail) {
         }
         blocks.push_back(block);
     }
-    EXPECT_LT(blocks.size(), 128u) << "an address space of 2^47 bytes has no 128 TiB left";
+    EXPECT_LT(blocks.size(), kBlocksMost) << "the address space of a process is smaller than that";
     os_fault_set(OS_FAULT_RESERVE, 0, 0);
     for (void *block : blocks) {
         hak_free(block);

@@ -6,6 +6,8 @@
 #ifndef HAKMEM_TEST_LIVE_MAP_H
 #define HAKMEM_TEST_LIVE_MAP_H
 
+#include "arena/layout.h"
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +34,7 @@ class LiveMap {
   private:
     using Word = std::atomic<std::uint64_t>;
 
-    static constexpr unsigned kAddressBits = 47;
+    static constexpr unsigned kAddressBits = ADDRESS_BITS;
     static constexpr unsigned kGranuleBits = 3;
     static constexpr unsigned kWordBits = kGranuleBits + 6;
     static constexpr unsigned kLeafBits = 30;
