@@ -126,7 +126,8 @@ void live_page_publish(const struct census *census) {
     }
     page->length[next] = length;
     page->published_ms = os_real_ms();
-    atomic_store_explicit(&page->current, next, memory_order_relaxed);
+    /* release: a reader may see it before it sees the sequence */
+    atomic_store_explicit(&page->current, next, memory_order_release);
     atomic_fetch_add_explicit(&page->sequence, 1, memory_order_release);
     counters_note_publication();
 }

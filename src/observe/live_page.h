@@ -22,7 +22,7 @@ struct live_page {
     uint32_t pid;
     uint32_t buffer_bytes;
     uint64_t start_ticks;
-    _Atomic uint32_t current; /* relaxed: the sequence orders it, and what follows up to there */
+    _Atomic uint32_t current; /* release: which text it names is whole, if the sequence was not seen yet */
     uint64_t length[2];
     _Atomic uint64_t sequence; /* release pairs with the acquire of readers: what it counts is whole */
     uint64_t published_ms;

@@ -25,6 +25,8 @@ uint64_t lock_waits(void) {
 static void relax(void) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb" : : : "memory"); /* "yield" takes no time on most processors */
 #endif
 }
 
