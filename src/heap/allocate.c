@@ -47,7 +47,9 @@ static COLD void *allocate_shared(unsigned size_class, size_t size, bool may_bor
 
 static NOINLINE void *allocate_perhaps_sampled(struct heap *heap, unsigned size_class, size_t size,
                                                bool may_borrow) {
+    heap_enter(heap); /* whoever is told may sleep */
     bool sampled = sampling_decide(size);
+    heap_leave(heap);
     void *p = pop(heap, size_class, may_borrow);
     return sampled && p != NULL ? sampling_exchange(p, size_class, size) : p;
 }

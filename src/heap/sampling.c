@@ -2,6 +2,7 @@
 
 #include "base/floating.h"
 #include "heap/bins.h"
+#include "heap/event.h"
 #include "heap/flush.h"
 #include "heap/registry.h"
 #include "os/os.h"
@@ -58,6 +59,8 @@ NOINLINE bool sampling_decide(size_t bytes) {
     }
     thread_self.sample_left = left < SAMPLING_LOOK_BYTES ? left : SAMPLING_LOOK_BYTES;
     sampler.further = left - thread_self.sample_left;
+    /* A program that only exchanges blocks for others of their size comes to no other slow path. */
+    heap_event(HEAP_EVENT_IN_PROGRAM);
     return sampled;
 }
 

@@ -26,7 +26,7 @@ static inline bool sampling_due(size_t bytes) {
     return thread_self.sample_left < 0;
 }
 
-/* Sets the counter anew; true if the allocation of `bytes` is to be sampled. */
+/* Sets the counter anew, and tells of an event; true if the allocation of `bytes` is to be sampled. */
 bool sampling_decide(size_t bytes);
 
 /* The calling thread notices at its next allocation that sampling was switched. */

@@ -77,7 +77,7 @@ class Page {
         }
         for (;;) {
             const std::uint64_t before = sequence();
-            const std::uint32_t current = __atomic_load_n(&field<std::uint32_t>(24), __ATOMIC_RELAXED);
+            const std::uint32_t current = __atomic_load_n(&field<std::uint32_t>(24), __ATOMIC_ACQUIRE);
             const auto length = static_cast<std::size_t>(field<std::uint64_t>(32 + 8 * current));
             const std::string copy(page_ + 4096 + current * field<std::uint32_t>(12), length);
             if (before != 0 && sequence() == before) {
@@ -86,14 +86,15 @@ class Page {
         }
     }
     // Asks, and makes events until it is done. Returns the errno.
-    int request(std::uint32_t kind, std::uint64_t argument = 0, const std::string &file = "") const {
+    int request(std::uint32_t kind, std::uint64_t argument = 0, const std::string &file = "",
+                void (*work)() = make_an_event) const {
         std::strncpy(page_ + 128, file.c_str(), 1023);
         field<std::uint32_t>(68) = kind;
         field<std::uint64_t>(72) = argument;
         const std::uint32_t number = field<std::uint32_t>(64) + 1;
         __atomic_store_n(&field<std::uint32_t>(64), number, __ATOMIC_RELEASE);
         while (__atomic_load_n(&field<std::uint32_t>(80), __ATOMIC_ACQUIRE) != number) {
-            make_an_event();
+            work();
         }
         return field<std::int32_t>(84);
     }
@@ -214,6 +215,21 @@ TEST(Live, PublishNowMeasures) {
     const std::uint64_t sequence = page.sequence();
     EXPECT_EQ(page.request(7), 0);
     EXPECT_GT(page.sequence(), sequence);
+}
+
+// Neither a refill nor a flush comes of it.
+TEST(Live, AnswersAProgramThatOnlyExchangesBlocksForOthersOfTheirSize) {
+    wait_for_page(getpid());
+    static void *block = hak_malloc(4096);
+    const auto exchange = [] {
+        hak_free(block);
+        block = hak_malloc(4096);
+    };
+    const Page page(getpid());
+    const std::uint64_t sequence = page.sequence();
+    EXPECT_EQ(page.request(7, 0, "", exchange), 0);
+    EXPECT_GT(page.sequence(), sequence);
+    hak_free(block);
 }
 
 TEST(Live, ARequestedFileIsMadeForTheUserOnlyAndNeverOverAnother) {
