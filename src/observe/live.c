@@ -268,7 +268,7 @@ OFTEN void live_start(int stats_signal) {
     counters_begin_at(loaded_ms());
     bool listens = stats_signal != 0 && os_on_signal(stats_signal, at_signal);
     if (stats_signal != 0 && !listens) {
-        report_line("HAKMEM_STATS_SIGNAL: the system refuses a handler for this signal; ignored");
+        report_line("HAKMEM_STATS_SIGNAL: this signal cannot be used for that; ignored");
     }
     if (publishes || listens) {
         atomic_store_explicit(&due_ms, publishes ? loaded_ms() + FIRST_MS : NEVER, memory_order_relaxed);

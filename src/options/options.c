@@ -198,12 +198,17 @@ COLD static void read_conf(const char *conf, int only) {
     }
 }
 
+/* To the letter, as the environment is looked up. */
+static bool is_named(const char *name, size_t length, const char *other) {
+    return strlen(other) == length && memcmp(name, other, length) == 0;
+}
+
 /* A misspelt name must not pass for a setting. */
 COLD static void report_if_unknown(const char *name, size_t length) {
     static const char command_name[] = "HAKMEM_LIBRARY"; /* the hakmem command's own */
-    bool known = text_equal(name, length, command_name);
+    bool known = is_named(name, length, command_name);
     for (int i = 0; i < OPTION_COUNT && !known; i++) {
-        known = text_equal(name, length, definitions[i].environment);
+        known = is_named(name, length, definitions[i].environment);
     }
     if (!known) {
         report_bad("environment", name, length, NULL, 0, -1);

@@ -117,11 +117,10 @@ static int open_emptied(const char *path) {
 
 int os_open_report(const char *path) {
     struct stat status;
-    int stream = stat(path, &status) == 0 ? stream_of(&status) : -1;
-    if (stream <= STDIN_FILENO) {
-        return open_emptied(path);
+    /* By that name it is the one of the start, closed or not, and whatever has taken its number since. */
+    if (strcmp(path, "/dev/stderr") == 0 && os_error_output() >= 0) {
+        return duplicate_of(os_error_output());
     }
-    /* By that name it is the one of the start, whatever has taken its number since. */
-    bool is_meant = strcmp(path, "/dev/stderr") == 0 && os_error_output() >= 0;
-    return duplicate_of(is_meant ? os_error_output() : stream);
+    int stream = stat(path, &status) == 0 ? stream_of(&status) : -1;
+    return stream > STDIN_FILENO ? duplicate_of(stream) : open_emptied(path);
 }

@@ -14,7 +14,7 @@
 void os_block_signals(uint64_t *before);
 void os_restore_signals(const uint64_t *before);
 
-/* False if there is no such signal or it cannot have a handler. */
+/* False if there is no such signal, it cannot have a handler, or it is how a crash is told. */
 bool os_on_signal(int number, void (*handler)(int number));
 
 #endif

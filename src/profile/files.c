@@ -96,8 +96,10 @@ void files_write_if_due(void) {
 
 OFTEN void files_at_start(void) {
     uint64_t number = option_number(OPTION_PROF_SIGNAL);
-    if (number != 0 && !os_on_signal((int)number, at_signal)) {
-        report_line("HAKMEM_PROF_SIGNAL: the system refuses a handler for this signal; ignored");
+    if (number != 0 && number == option_number(OPTION_STATS_SIGNAL)) {
+        report_line("HAKMEM_PROF_SIGNAL: this signal is that of HAKMEM_STATS_SIGNAL; ignored");
+    } else if (number != 0 && !os_on_signal((int)number, at_signal)) {
+        report_line("HAKMEM_PROF_SIGNAL: this signal cannot be used for that; ignored");
     }
     if (option_bool(OPTION_PROF_LEAKS)) {
         os_keep_error_output();

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -81,7 +82,7 @@ def test_a_report_to_a_file_opens_nothing_that_the_program_would_see(runner: Run
     assert runner.run(OPEN_DESCRIPTORS, env=files, proven=False).stdout == plain.stdout
 
 
-@pytest.mark.parametrize("name", ["nowhere/report", "folder", "pipe", "link", "/dev/full", "/dev/stderr"])
+@pytest.mark.parametrize("name", ["nowhere/report", "folder", "pipe", "link", "/dev/full"])
 def test_a_file_that_cannot_be_written_is_told_by_a_program_that_closes_stderr(
     runner: Runner, tmp_path: Path, name: str
 ) -> None:
@@ -98,6 +99,18 @@ def test_a_file_that_cannot_be_written_is_told_by_a_program_that_closes_stderr(
         assert told.stdout == b"1\n2\n3\n", told
         assert f"HAKMEM_{kind}_FILE".encode() in told.stderr, told
         assert str(tmp_path / name).encode() in told.stderr, told
+
+
+def test_what_is_to_go_to_stderr_goes_there_from_a_program_that_closes_it(runner: Runner) -> None:
+    for kind, settings in REPORTS.items():
+        told = runner.run(
+            [required_program("seq"), "1", "3"],
+            env={**settings, f"HAKMEM_{kind}_FILE": "/dev/stderr"},
+            proven=False,
+            may_speak=True,
+        )
+        assert told.stderr.startswith((b"hakmem ", b"heap profile: ")), told
+        assert f"HAKMEM_{kind}_FILE".encode() not in told.stderr, told
 
 
 def test_where_few_descriptors_are_allowed_a_file_that_cannot_be_written_is_told(runner: Runner) -> None:
@@ -187,6 +200,36 @@ def test_bad_option_value_gives_one_line_and_the_default(runner: Runner) -> None
     lines = warned.stderr.decode().splitlines()
     assert len(lines) == 1, f"expected one line on stderr\n{warned}"
     assert "HAKMEM_RETAIN_MIN" in lines[0] and "banana" in lines[0], warned
+
+
+@pytest.mark.parametrize("name", ["HAKMEM_RETAIN_MINI", "HAKMEM_retain_min", "HAKMEM_Stats"])
+def test_a_misspelt_name_gives_one_line(runner: Runner, name: str) -> None:
+    warned = runner.run(SMALL_RUN, env={**ON_MALLOC, name: "1"}, may_speak=True)
+    (line,) = warned.stderr.decode().splitlines()
+    assert f"environment: {name}: no such option" in line
+
+
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGFPE, signal.SIGABRT, signal.SIGKILL])
+@pytest.mark.parametrize("kind", REPORTS)
+def test_a_signal_that_cannot_be_had_gives_one_line_and_stays_what_it_is(
+    runner: Runner, kind: str, number: int
+) -> None:
+    ended = runner.run(
+        [sys.executable, "-c", f"import os; os.kill(os.getpid(), {int(number)})"],
+        env={f"HAKMEM_{kind}_SIGNAL": str(int(number))},
+        status=-number,
+        proven=False,
+        may_speak=True,
+    )
+    (line,) = ended.stderr.decode().splitlines()
+    assert f"HAKMEM_{kind}_SIGNAL: this signal cannot be used for that; ignored" in line
+
+
+def test_one_signal_for_two_things_gives_one_line(runner: Runner) -> None:
+    both = {"HAKMEM_STATS_SIGNAL": "10", "HAKMEM_PROF_SIGNAL": "10"}
+    warned = runner.run(SMALL_RUN, env={**ON_MALLOC, **both}, may_speak=True)
+    (line,) = warned.stderr.decode().splitlines()
+    assert "HAKMEM_PROF_SIGNAL: this signal is that of HAKMEM_STATS_SIGNAL; ignored" in line
 
 
 def test_a_program_with_more_rights_than_its_user_takes_no_settings_of_his(
