@@ -4,9 +4,10 @@
  * header adds the same allocator under its own names, and what the standard names cannot say.
  *
  * Unless a function says otherwise: sizes are in bytes; any thread may call it at any time, before
- * main, inside atexit handlers and after fork included; it must not be called from a signal handler;
- * it never allocates through itself. Blocks are aligned to 16 bytes (8 bytes for requests of 8 bytes
- * or less) and may be passed between the hak_ names and the standard names freely.
+ * main, inside atexit handlers and after fork included (but not in a child that `_Fork` or clone made of a
+ * process with threads); it must not be called from a signal handler; it never allocates through itself.
+ * Blocks are aligned to 16 bytes (8 bytes for requests of 8 bytes or less) and may be passed between the hak_
+ * names and the standard names freely.
  */
 #ifndef HAKMEM_H
 #define HAKMEM_H
@@ -53,7 +54,8 @@ HAK_EXPORT void hak_free(void *ptr);
 /* Bytes usable at `ptr` (at least what was asked for); 0 for NULL. */
 HAK_EXPORT size_t hak_usable_size(const void *ptr);
 
-/* Bytes that a request of `size` would really get; 0 if no request of that size can succeed. */
+/* Bytes that a request of `size` would get at least; 0 if no request of that size can succeed. (From 2 KiB on
+ * it may get a free block of a larger class, before a new page is touched.) */
 HAK_EXPORT size_t hak_good_size(size_t size);
 
 /* ---- Size classes -------------------------------------------------------------------------- */
@@ -61,7 +63,7 @@ HAK_EXPORT size_t hak_good_size(size_t size);
 /* Requests up to 1 KiB (tiny) and up to 64 KiB (mid) are rounded up to a size class; larger ones
  * have none. Classes are numbered from 0, tiny first, in the order of their block size. A program that
  * fills slab after slab with mid blocks of one size gets blocks of that size instead of the class's;
- * hak_good_size and hak_usable_size say what a request really gets. */
+ * hak_good_size says what a request gets at least, and hak_usable_size what it got. */
 HAK_EXPORT int hak_size_class_count(void);                   /* tiny and mid together */
 HAK_EXPORT int hak_tiny_class_count(void);                   /* the first so many are tiny */
 HAK_EXPORT int hak_size_class_of(size_t size);               /* -1 and EINVAL above the mid lane */
