@@ -11,7 +11,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +38,8 @@ class Program:
     answers: Mapping[int, str] = field(default_factory=dict)  # by kind of request; others are done without
     errors: Mapping[int, int] = field(default_factory=dict)  # errno by kind of request
     idle: bool = False  # never answers
+    unanswered: Sequence[int] = ()  # kinds of request that it takes up, but never answers
+    ends_at: int | None = None  # the kind of request at which it ends
     published: bool = True
     magic: str = "HAKLIVE1"
     text: str | None = None  # published instead of the statistics
@@ -95,11 +97,20 @@ def _serve(program: Program) -> None:
     _publish(memory, program, ticks, 1 if program.published else 0)
     print("ready", flush=True)
     publications = 1
+    taken_up = 0  # the last request that was
     deadline = time.monotonic() + program.lifetime_seconds
     while time.monotonic() < deadline:
-        if not program.idle and _answer(memory, program):
-            publications += 1
-            _publish(memory, program, ticks, publications)
+        sequence, kind, argument = REQUEST.unpack_from(memory, REQUEST_OFFSET)
+        if not program.idle and sequence != taken_up:
+            taken_up = sequence
+            with Path(program.log).open("a") as log:
+                log.write(f"{kind} {argument}\n")
+            if kind == program.ends_at:
+                return
+            if kind not in program.unanswered:
+                _answer(memory, program, sequence, kind)
+                publications += 1
+                _publish(memory, program, ticks, publications)
         time.sleep(0.002)
     if program.tidy:
         path.unlink()
@@ -121,12 +132,7 @@ def _publish(memory: mmap.mmap, program: Program, ticks: int, publications: int)
     memory[:REQUEST_OFFSET] = header[:REQUEST_OFFSET]
 
 
-def _answer(memory: mmap.mmap, program: Program) -> bool:
-    sequence, kind, argument = REQUEST.unpack_from(memory, REQUEST_OFFSET)
-    if struct.unpack_from("<I", memory, DONE_OFFSET)[0] == sequence:
-        return False
-    with Path(program.log).open("a") as log:
-        log.write(f"{kind} {argument}\n")
+def _answer(memory: mmap.mmap, program: Program, sequence: int, kind: int) -> None:
     answer = program.answers.get(str(kind))  # type: ignore[call-overload] # JSON has no other keys
     error = program.errors.get(str(kind), 0)  # type: ignore[call-overload]
     if answer is not None and not error:
@@ -136,7 +142,6 @@ def _answer(memory: mmap.mmap, program: Program) -> bool:
         path.chmod(0o600)
     struct.pack_into("<i", memory, DONE_OFFSET + 4, error)
     struct.pack_into("<I", memory, DONE_OFFSET, sequence)
-    return True
 
 
 def sample_statistics(**changes: Any) -> dict[str, Any]:

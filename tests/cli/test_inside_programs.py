@@ -18,6 +18,7 @@ LEAK_BYTES = 64 << 20
 # What the program's work may hold at the moment of a measurement: it is asked while it works.
 WORK_BYTES = 4000 // 50 * sum(64 * n for n in range(1, 51))
 BURST_BLOCKS = 200_000
+TURNED_OVER_BYTES = 32 << 20
 # Does what it is told line by line, and allocates a little meanwhile, as a program does that is not idle.
 SOURCE = """
 #include <poll.h>
@@ -86,6 +87,31 @@ int main(void) {
             puts("done");
             fflush(stdout);
         }
+    }
+}
+"""
+
+# Holds 32 MiB at any time, and replaces all of it many times a second, a sixteenth at once.
+TURNING_OVER = """
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BLOCKS 8192
+#define AT_ONCE 512
+static char *held[BLOCKS];
+
+__attribute__((noinline)) void *planted_holder(void) { return memset(malloc(4096), 1, 4096); }
+
+int main(void) {
+    for (int first = 0;; first = (first + AT_ONCE) % BLOCKS) {
+        for (int i = 0; i < AT_ONCE; i++) {
+            free(held[first + i]);
+        }
+        for (int i = 0; i < AT_ONCE; i++) {
+            held[first + i] = planted_holder();
+        }
+        usleep(1000);
     }
 }
 """
@@ -216,6 +242,32 @@ def test_sampling_starts_and_stops_in_a_running_process(
         outcome = inside("profile", pid, "-o", file, "--top", "1")
         assert outcome.status == 0, outcome.stderr
         assert "planted_leak (planted)" in outcome.stdout
+
+
+def test_a_program_that_turns_its_memory_over_is_seen_to_hold_it(
+    inside: Command, compiled: Compile, tmp_path: Path
+) -> None:
+    turning_over = compiled(TURNING_OVER, "-fno-omit-frame-pointer", name="turning_over")
+    with subprocess.Popen([*inside.arguments, "run", turning_over], env=inside.environment) as process:
+        pid = str(process.pid)
+        try:
+            while not any(publications(file) for file in live_files(pid)):
+                assert process.poll() is None
+            options = ("--seconds", "2", "--interval", "64K")
+            outcome = inside("profile", pid, *options, "-o", tmp_path / "heap", "--top", "1")
+            kept = inside("profile", pid, *options, "--kind", "fragmentation", "--top", "1")
+        finally:
+            process.kill()
+            process.wait()
+            for file in live_files(pid):
+                file.unlink()
+    assert outcome.status == 0, outcome.stderr
+    heaviest, function = (line.split() for line in outcome.stdout.splitlines()[:2])
+    assert function == ["planted_holder", "(turning_over)"]
+    assert heaviest[1] == "MiB"
+    # Of 512 samples, while up to a sixteenth is just replaced.
+    assert float(heaviest[0]) == pytest.approx(TURNED_OVER_BYTES >> 20, rel=0.3)
+    assert "planted_holder (turning_over)" in kept.stdout
 
 
 def test_fragmentation_names_who_keeps_the_slabs(inside: Command, program: Path) -> None:

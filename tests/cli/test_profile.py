@@ -1,9 +1,11 @@
 """`hakmem profile` and `hakmem symbols`: who holds memory, as sampled."""
 
+import errno
 import json
 import signal
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -81,26 +83,80 @@ def test_seconds_start_and_stop_sampling_around_it(hakmem: Command, binary: Bina
     with running(Program(STATISTICS, {1: heap(binary)}, log=str(log))) as process:
         arguments = ("--seconds", "0.1", "--interval", "64K", "-o", tmp_path / "heap")
         assert hakmem("profile", str(process.pid), *arguments).status == 0
-    assert requests(log) == ["5 65536", "6 0", "1 0"]
+    assert requests(log) == ["5 65536", "1 0", "6 0"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_that_ends_the_command_ends_the_sampling(
-    hakmem: Command, binary: Binary, tmp_path: Path, number: signal.Signals, request: pytest.FixtureRequest
+def test_every_kind_is_taken_before_sampling_ends(hakmem: Command, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    empty = '{"sites": []}'
+    with running(Program(STATISTICS, {2: empty, 4: empty}, log=str(log))) as process:
+        for kind in ("fragmentation", "sites"):
+            assert hakmem("profile", str(process.pid), "--kind", kind, "--seconds", "0").status == 0
+    assert requests(log) == ["5 0", "2 0", "6 0", "5 0", "4 0", "6 0"]
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        (Program(STATISTICS, errors={1: errno.ENOSPC}), "no room for its answer"),
+        (Program(STATISTICS), "left no file"),
+        (Program(STATISTICS, {1: "no profile"}), "the answer of the process"),
+        (Program(STATISTICS, {1: f"{HEAD}{END}"}), "has sampled nothing"),
+        (Program(STATISTICS, unanswered=[1]), "no answer within 0.3 s"),
+    ],
+)
+def test_sampling_ends_when_there_is_no_profile(
+    hakmem: Command, tmp_path: Path, program: Program, said: str
 ) -> None:
+    log, file = tmp_path / "log", tmp_path / "heap"
+    with running(replace(program, log=str(log))) as process:
+        outcome = hakmem("profile", str(process.pid), "--seconds", "0", "--wait", "0.3", "-o", file)
+    assert outcome.status == 1
+    assert said in outcome.error_line()
+    assert (requests(log)[0], requests(log)[-1]) == ("5 0", "6 0")
+    assert not file.exists()
+
+
+def test_a_process_that_does_not_end_the_sampling_is_named_beside_the_profile(
+    hakmem: Command, binary: Binary, tmp_path: Path
+) -> None:
+    file = tmp_path / "heap"
+    with running(Program(STATISTICS, {1: heap(binary)}, unanswered=[6])) as process:
+        outcome = hakmem("profile", str(process.pid), "--seconds", "0", "--wait", "0.3", "-o", file)
+    assert outcome.status == 1
+    assert f"it still samples: 'hakmem profile {process.pid} --stop' ends that" in outcome.error_line()
+    assert file.read_text() == heap(binary)
+
+
+def test_a_process_that_ends_once_it_was_profiled_needs_no_end_of_sampling(
+    hakmem: Command, binary: Binary, tmp_path: Path
+) -> None:
+    file = tmp_path / "heap"
+    with running(Program(STATISTICS, {1: heap(binary)}, ends_at=6)) as process:
+        outcome = hakmem("profile", str(process.pid), "--seconds", "0", "-o", file)
+    assert (outcome.status, outcome.stderr) == (0, "")
+    assert file.read_text() == heap(binary)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("seconds", ["250", "0"])
+def test_a_signal_that_ends_the_command_ends_the_sampling(
+    hakmem: Command, tmp_path: Path, number: signal.Signals, seconds: str, request: pytest.FixtureRequest
+) -> None:
+    before = ["5 0"] if seconds == "250" else ["5 0", "1 0"]  # it samples, or has been asked for the profile
     log = tmp_path / "log"
     log.touch()
     inherited = signal.signal(number, signal.SIG_DFL)  # nohup's children ignore SIGHUP
     request.addfinalizer(lambda: signal.signal(number, inherited))
-    with running(Program(STATISTICS, {1: heap(binary)}, log=str(log))) as process:
-        command = [*hakmem.arguments, "profile", str(process.pid), "--seconds", "250"]
+    with running(Program(STATISTICS, unanswered=[1], log=str(log))) as process:
+        command = [*hakmem.arguments, "profile", str(process.pid), "--seconds", seconds, "--wait", "250"]
         with subprocess.Popen([*command, "-o", str(tmp_path / "heap")], env=hakmem.environment) as profile:
-            while requests(log) != ["5 0"]:
+            while requests(log) != before:
                 assert profile.poll() is None
                 time.sleep(0.02)
             profile.send_signal(number)
             assert profile.wait(100) == 128 + number
-    assert requests(log) == ["5 0", "6 0"]
+    assert requests(log) == [*before, "6 0"]
 
 
 def test_seconds_leave_a_process_sampling_that_did_from_its_start(

@@ -5,7 +5,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import TextIO
@@ -35,6 +35,7 @@ from hakmem.inside.units import shown_bytes, shown_count
 from hakmem.report import console
 
 _TOP = 10  # where nothing else is printed
+_REQUESTS = {"heap": Kind.HEAP, "fragmentation": Kind.FRAGMENTATION, "sites": Kind.SITES}
 _PLACE = re.compile(r" (?P<path>/\S.*)\+0x(?P<offset>[0-9a-f]+)$")
 
 
@@ -94,13 +95,19 @@ def profile(
             return
         if output or kind == "heap":
             require_writable(place)
-        if seconds is not None:
-            with _ended_in_order():
-                _sample_for(target, seconds, interval or 0, wait)
-        if kind == "heap":
-            _heap(target, place, top or 0, wait)
+        sampling = nullcontext() if seconds is None else _sampling(target, seconds, interval or 0, wait)
+        with sampling:
+            raw = answer_of(target, _REQUESTS[kind], wait)
+            found = _samples(target, raw) if kind == "heap" else None
+            # Before sampling ends: a process that does not answer then must not cost the profile.
+            if output or found:
+                write_whole(place, raw)
+        if output == STANDARD_OUTPUT:
+            return
+        if found:
+            _show_heap(target, found, place, top or 0)
         else:
-            _ranking(target, kind, output, _TOP if top is None else top, wait)
+            _show_ranking(target, kind, raw, _TOP if top is None else top)
 
 
 def _switch(target: Target, switch: str, interval: int, wait: float) -> None:
@@ -130,47 +137,62 @@ def _ended_in_order() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
-def _sample_for(target: Target, seconds: float, interval: int, wait: float) -> None:
-    """Leaves a process sampling that did so from its start."""
+@contextmanager
+def _sampling(target: Target, seconds: float, interval: int, wait: float) -> Iterator[None]:
+    """Samples for so long, then has the profile taken, and only then ends it: what is allocated in between
+    is not sampled, and a program that replaces its blocks would soon hold none that are.
+
+    Leaves a process sampling that did so from its start.
+    """
     as_before = statistics_of(target.read()).section("options").get("prof") == "1"
-    try:
+    with _ended_in_order():
         try:
-            ask(target, Kind.START, wait, interval)
-        except HakmemError:
-            as_before = True
-            raise
-        deadline = time.monotonic() + seconds
-        while (left := deadline - time.monotonic()) > 0:
-            if not target.alive():
-                raise HakmemError(
-                    f"{target} ended while it was sampled: HAKMEM_PROF=1 profiles it to its end"
-                )
-            time.sleep(min(left, 0.2))
-    finally:
-        if not as_before and target.alive():
             try:
-                ask(target, Kind.STOP, wait)
-            except HakmemError as error:
-                raise HakmemError(
-                    f"{error}; it still samples: 'hakmem profile {target.pid} --stop' ends that"
-                ) from error
+                ask(target, Kind.START, wait, interval)
+            except HakmemError:
+                as_before = True
+                raise
+            _wait_alive(target, seconds)
+            yield
+        finally:
+            if not as_before:
+                _end_sampling(target, wait)
 
 
-def _heap(target: Target, output: Path, top: int, wait: float) -> None:
-    raw = answer_of(target, Kind.HEAP, wait)
+def _wait_alive(target: Target, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0:
+        if not target.alive():
+            raise HakmemError(f"{target} ended while it was sampled: HAKMEM_PROF=1 profiles it to its end")
+        time.sleep(min(left, 0.2))
+
+
+def _end_sampling(target: Target, wait: float) -> None:
+    try:
+        if target.alive():
+            ask(target, Kind.STOP, wait)
+    except HakmemError as error:
+        if target.alive():
+            raise HakmemError(
+                f"{error}; it still samples: 'hakmem profile {target.pid} --stop' ends that"
+            ) from error
+
+
+def _samples(target: Target, raw: bytes) -> HeapProfile:
     found = parse_heap_profile(raw, "the answer of the process")
     if not found.samples:
         raise HakmemError(
             f"{target} has sampled nothing: it is not sampling, or has allocated little since; "
             f"'hakmem profile {target.pid} --seconds 10' samples for a while"
         )
-    write_whole(output, raw)
-    if output == STANDARD_OUTPUT:
-        return
+    return found
+
+
+def _show_heap(target: Target, found: HeapProfile, file: Path, top: int) -> None:
     if top:
         symbolizer = Symbolizer(parse_mappings(found.mappings), target.root())
         print_places(console(), heaviest(found, symbolizer, "live", "bytes"), top, "bytes")
-    click.echo(f"{output}: {_summary(found)}; 'hakmem flame {output}' draws it")
+    click.echo(f"{file}: {_summary(found)}; 'hakmem flame {file}' draws it")
 
 
 def _summary(found: HeapProfile) -> str:
@@ -183,14 +205,8 @@ def _summary(found: HeapProfile) -> str:
     )
 
 
-def _ranking(target: Target, kind: str, output: Path | None, top: int, wait: float) -> None:
-    wanted = Kind.SITES if kind == "sites" else Kind.FRAGMENTATION
-    raw = answer_of(target, wanted, wait)
-    if output:
-        write_whole(output, raw)
-    if output == STANDARD_OUTPUT:
-        return
-    if wanted == Kind.SITES:
+def _show_ranking(target: Target, kind: str, raw: bytes, top: int) -> None:
+    if kind == "sites":
         print_sites(console(), sites_document(raw), top)
     else:
         document = fragmentation_document(raw)
