@@ -134,6 +134,13 @@ def test_what_nobody_waits_for_any_more_does_not_happen(hakmem: Command, tmp_pat
     assert kind == 7  # publish now
 
 
+def test_the_end_of_sampling_is_wanted_still_when_nobody_waits_for_it(hakmem: Command) -> None:
+    with running(Program(sample_statistics(), idle=True)) as process:
+        hakmem("profile", str(process.pid), "--stop", "--wait", "0")
+        kind = path_of(process.pid).read_bytes()[68]
+    assert kind == 6  # stop profiling
+
+
 @ASKING
 def test_a_process_that_ends_meanwhile(hakmem: Command, arguments: tuple[str, ...]) -> None:
     with running(Program(sample_statistics(), idle=True, lifetime_seconds=1)) as process:

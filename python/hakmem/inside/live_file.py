@@ -185,8 +185,9 @@ class LiveFile:
             if not alive():
                 raise HakmemError("the process ended before it answered")
             if time.monotonic() > deadline:
-                # What nobody waits for any more must not happen later.
-                self._write_request(Kind.PUBLISH, 0, None)
+                # What nobody waits for any more must not happen later; but sampling must not go on for ever.
+                if kind != Kind.STOP:
+                    self._write_request(Kind.PUBLISH, 0, None)
                 raise NotAnsweredError(
                     f"no answer within {seconds:g} s; it answers {WHEN_IT_ANSWERS}; "
                     "try again when it works, or with a longer --wait"
