@@ -163,11 +163,52 @@ def test_library_not_loadable(hakmem: Command, tmp_path: Path) -> None:
         assert str(broken) in outcome.error_line()
 
 
-def test_library_of_something_else(hakmem: Command, compiled: Compile) -> None:
-    other = compiled("int hak_test_other;", "-shared", "-fPIC", name="libhakmem.so")
-    outcome = hakmem("options", HAKMEM_LIBRARY=str(other))
+@pytest.mark.parametrize(
+    "arguments", [["run"], ["versus"], ["top", "--"], ["tune"], ["compare", "--allocators", "hakmem"]]
+)
+@pytest.mark.parametrize(
+    "source",
+    ["int hak_test_other;", "const char *hak_version(void); const char *ask(void){return hak_version();}"],
+)
+def test_library_of_something_else(
+    hakmem: Command, compiled: Compile, tmp_path: Path, arguments: list[str], source: str
+) -> None:
+    ran = tmp_path / "ran"
+    other = compiled(source, "-shared", "-fPIC", name="libhakmem.so")
+    outcome = hakmem(*arguments, "touch", ran, HAKMEM_LIBRARY=str(other))
     assert outcome.status == 1
-    assert "not a HAKMEM library" in outcome.error_line()
+    assert not_hakmem(other) in outcome.error_line()
+    assert not ran.exists()
+
+
+def not_hakmem(library: Path) -> str:
+    return f"HAKMEM_LIBRARY is set to '{library}', which is not a HAKMEM library: it has no hak_version"
+
+
+def test_library_of_something_else_is_not_loaded(hakmem: Command, compiled: Compile, tmp_path: Path) -> None:
+    loaded = tmp_path / "loaded"
+    source = f'#include <fcntl.h>\n__attribute__((constructor)) void f(void){{ creat("{loaded}", 0600); }}'
+    other = compiled(source, "-shared", "-fPIC", name="libhakmem.so")
+    outcome = hakmem("options", HAKMEM_LIBRARY=str(other))
+    assert (outcome.status, outcome.error_line()) == (1, f"hakmem: {not_hakmem(other)}")
+    assert not_hakmem(other) in hakmem("--version", HAKMEM_LIBRARY=str(other)).stdout
+    assert not loaded.exists()
+
+
+@pytest.mark.parametrize("flags", [["-Wl,--hash-style=sysv"], ["-Wl,--hash-style=gnu"], ["-Wl,-s"]])
+def test_library_is_told_by_its_symbols(hakmem: Command, compiled: Compile, flags: list[str]) -> None:
+    source = 'const char *hak_version(void) { return "9"; }'
+    lookalike = compiled(source, "-shared", "-fPIC", *flags, name="libhakmem.so")
+    assert hakmem("run", "echo", "here", HAKMEM_LIBRARY=str(lookalike)).stdout == "here\n"
+
+
+@pytest.mark.parametrize("length", [60, 64, 1000, 9000])
+def test_library_that_is_cut_off(hakmem: Command, library: Path, tmp_path: Path, length: int) -> None:
+    part = tmp_path / "libhakmem.so"
+    part.write_bytes(library.read_bytes()[:length])
+    outcome = hakmem("run", "true", HAKMEM_LIBRARY=str(part))
+    assert outcome.status == 1
+    assert str(part) in outcome.error_line()
 
 
 def test_library_whose_path_cannot_be_preloaded(hakmem: Command, library: Path, tmp_path: Path) -> None:
