@@ -4,11 +4,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from .command import Command
+from .conftest import Compile
 from .live_file import Program, crashed, path_of, running, sample_statistics
 
 NOBODY = 65534
@@ -94,18 +96,53 @@ def test_a_process_that_has_published_nothing_yet(hakmem: Command, command: str)
     assert "at its next slow path" in outcome.error_line()
 
 
-def test_a_process_that_runs_on_hakmem_with_no_figures(hakmem: Command, library: Path) -> None:
-    environment = {**hakmem.environment, "LD_PRELOAD": str(library), "HAKMEM_LIVE": "0"}
-    process = subprocess.Popen(["sleep", "60"], env=environment)
+@contextmanager
+def on_hakmem(hakmem: Command, library: Path, program: str, **variables: str) -> Iterator[int]:
+    """The process id of `program`, which lives for long, once the library is in it."""
+    process = subprocess.Popen(
+        [program, "60"], env={**hakmem.environment, "LD_PRELOAD": str(library), **variables}
+    )
     try:
         while str(library) not in Path(f"/proc/{process.pid}/maps").read_text():
             assert process.poll() is None
-        outcome = hakmem("stats", str(process.pid))
+        yield process.pid
     finally:
         process.kill()
         process.wait()
+
+
+@EVERY
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        (("HAKMEM_LIVE", "0"), "publishes nothing: HAKMEM_LIVE is off in it"),
+        (("HAKMEM_FORCE_LIBC_ALLOC", "1"), "publishes nothing: HAKMEM_FORCE_LIBC_ALLOC is on in it"),
+        (("HAKMEM_FORCE_LIBC_ALLOC", "Yes"), "publishes nothing: HAKMEM_FORCE_LIBC_ALLOC is on in it"),
+    ],
+)
+def test_a_process_whose_settings_leave_no_figures(
+    hakmem: Command, library: Path, command: str, setting: tuple[str, str], said: str
+) -> None:
+    with on_hakmem(hakmem, library, "sleep", **dict([setting])) as pid:
+        outcome = hakmem(command, str(pid))
     assert outcome.status == 1
-    assert "HAKMEM_LIVE is off" in outcome.error_line()
+    assert f"process {pid} (sleep) {said}; start it without that" in outcome.error_line()
+
+
+def test_a_process_whose_environment_does_not_say_why_it_has_no_figures(
+    hakmem: Command, library: Path, compiled: Compile
+) -> None:
+    source = """
+        #include <unistd.h>
+        const char *hakmem_conf = "force_libc_alloc=1";
+        int main(void) { return pause(); }
+    """
+    program = compiled(source, "-rdynamic")
+    with on_hakmem(hakmem, library, str(program)) as pid:
+        outcome = hakmem("stats", str(pid))
+    assert outcome.status == 1
+    assert "has not published figures yet" in outcome.error_line()
+    assert "never with HAKMEM_LIVE=0 or HAKMEM_FORCE_LIBC_ALLOC=1" in outcome.error_line()
 
 
 @pytest.mark.parametrize("command", ["profile", "map"])

@@ -13,6 +13,11 @@ from hakmem.inside.process import Process, look_up, user_name
 SHARED_MEMORY = Path("/dev/shm")
 LONGEST_ENDING_SECONDS = 1.0  # what a process that has removed its file may need until it is gone
 _FIRST_FIGURES = f"it does once it is 50 ms old or uses 32 MiB, {WHEN_IT_ANSWERS}"
+# Settings with which a process has no figures to publish, and their values that do so.
+_SILENCING = (
+    ("HAKMEM_LIVE", ("0", "false", "no", "off"), "off"),
+    ("HAKMEM_FORCE_LIBC_ALLOC", ("1", "true", "yes", "on"), "on"),
+)
 _START_IT_SO = "start the program with 'hakmem run -- PROGRAM'"
 
 
@@ -164,11 +169,14 @@ def _why_nothing(process: Process) -> HakmemError:
         return _why_hidden(process, error)
     if "libhakmem" not in maps:
         return HakmemError(f"{process} does not run on HAKMEM: no libhakmem in its mappings; {_START_IT_SO}")
-    if process.environment().get("HAKMEM_LIVE", "1").strip().lower() in ("0", "false", "no", "off"):
-        return HakmemError(f"{process} publishes nothing: HAKMEM_LIVE is off in it; start it without that")
+    environment = process.environment()
+    for name, values, state in _SILENCING:
+        if environment.get(name, "").strip().lower() in values:
+            return HakmemError(f"{process} publishes nothing: {name} is {state} in it; start it without that")
+    # The program may have settings of its own (hakmem_conf), and write over its environment.
     return HakmemError(
-        f"{process} runs on HAKMEM, but has not published figures yet: {_FIRST_FIGURES}; it needs to be "
-        f"able to write to {SHARED_MEMORY}"
+        f"{process} runs on HAKMEM, but has not published figures yet: {_FIRST_FIGURES}, but never with "
+        f"HAKMEM_LIVE=0 or HAKMEM_FORCE_LIBC_ALLOC=1; it needs to be able to write to {SHARED_MEMORY}"
     )
 
 
