@@ -58,6 +58,12 @@ def test_table_fits_the_terminal(hakmem: Command, columns: str) -> None:
     assert max(map(len, lines)) <= int(columns)
 
 
+@pytest.mark.parametrize("columns", ["0", "1", "20", "79"])
+def test_table_keeps_its_columns_on_a_narrow_terminal(hakmem: Command, columns: str) -> None:
+    """The terminal breaks the lines then."""
+    assert hakmem("options", COLUMNS=columns).stdout == hakmem("options", COLUMNS="80").stdout
+
+
 def test_version_names_command_and_library(hakmem: Command, library: Path) -> None:
     version = header_version()
     outcome = hakmem("--version")

@@ -66,6 +66,15 @@ def test_table_shows_size_classes_by_what_they_cost(hakmem: Command, pid: int) -
     assert "66.7%" in lines[small]  # 2048 of 2048 + 17 + 1007
 
 
+@pytest.mark.parametrize("columns", ["0", "20"])
+def test_tables_keep_their_figures_on_a_narrow_terminal(hakmem: Command, pid: int, columns: str) -> None:
+    lines = hakmem("stats", str(pid), COLUMNS=columns).stdout.splitlines()
+    (lane,) = (line.split() for line in lines if line.startswith("tiny"))
+    assert " ".join(lane) == "tiny 11 4.0 KiB 1.0 KiB 512 B 256 B 8.0 KiB 50.0%"
+    (size_class,) = (line for line in lines if line.startswith("64 B"))
+    assert "2,048" in size_class
+
+
 def test_json_is_what_the_library_published(hakmem: Command, pid: int) -> None:
     outcome = hakmem("stats", str(pid), "--json")
     assert outcome.status == 0

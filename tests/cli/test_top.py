@@ -107,6 +107,18 @@ def test_a_small_terminal(hakmem: Command, rows: int) -> None:
     assert "Traceback" not in drawn.text
 
 
+def test_a_narrow_terminal_shows_all_figures_in_lines_that_fit(hakmem: Command) -> None:
+    with running(Program(STATISTICS, lifetime_seconds=ENDS_SOON_S, tidy=True)) as process:
+        arguments = [*hakmem.arguments, "top", str(process.pid), "--interval", "0.2"]
+        drawn = Terminal(arguments, hakmem.environment, rows=80, columns=30).finish()
+    assert drawn.status == 0
+    *pictures, end = drawn.text.split(f"fake ({process.pid})")
+    assert pictures
+    assert max(len(line) for picture in pictures[1:] for line in picture.splitlines()) <= 30
+    for figure in ("5.0 MiB", "1,040", "2,048", "3 foreign_free"):
+        assert figure in end.replace("\r\n", "")
+
+
 def test_a_command_runs_on_hakmem_and_gives_its_status(hakmem: Command) -> None:
     code = "print('libhakmem.so' in open('/proc/self/maps').read(), flush=True); raise SystemExit(7)"
     outcome = hakmem("top", "--interval", "0.1", "--", sys.executable, "-c", code)

@@ -10,8 +10,9 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.live import Live
+from rich.segment import Segment
 from rich.text import Text
 
 from hakmem import preload
@@ -172,7 +173,30 @@ def _screen(to: Console, once: bool) -> Iterator[Callable[[RenderableType], None
         yield lambda picture: to.print(picture, "")
         return
     with Live(console=to, auto_refresh=False, vertical_overflow="crop") as live:
-        yield lambda picture: live.update(picture, refresh=True)
+        yield lambda picture: live.update(_Folded(picture, _columns(to)), refresh=True)
+
+
+class _Folded:
+    """A picture in lines that the terminal does not break: it is drawn over by going back as many."""
+
+    def __init__(self, picture: RenderableType, columns: int) -> None:
+        self._picture = picture
+        self._columns = columns
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in console.render_lines(self._picture, options, pad=False):
+            width = max(1, Segment.get_line_length(line))
+            for part in Segment.divide(line, range(self._columns, width + self._columns, self._columns)):
+                yield from part
+                yield Segment.line()
+
+
+def _columns(to: Console) -> int:
+    """Of the terminal itself, which may be fewer than tables need."""
+    try:
+        return os.get_terminal_size(to.file.fileno()).columns or to.width
+    except (OSError, ValueError):
+        return to.width
 
 
 class _Signals:
