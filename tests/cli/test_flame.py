@@ -335,3 +335,15 @@ def test_a_mapping_that_is_a_pipe_is_not_waited_for(
     )
     done = subprocess.run([*hakmem.arguments, "flame", path], env=hakmem.environment, check=False, timeout=60)
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize("flags", [("--live", "--allocated"), ("--bytes", "--blocks")])
+def test_contrary_weights_are_refused(
+    hakmem: Command, profile: Callable[..., Path], flags: tuple[str, str]
+) -> None:
+    file = profile("heap profile: 1: 8 [2: 16] @ heapprofile", "1: 8 [2: 16] @ 0x10")
+    for order in (flags, flags[::-1]):
+        outcome = hakmem("flame", file, *order)
+        assert outcome.status == 1
+        assert outcome.error_line() == f"hakmem: {flags[0]} and {flags[1]} are contrary: choose one"
+    assert not file.with_name("a.heap.svg").exists()

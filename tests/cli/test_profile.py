@@ -232,6 +232,8 @@ def test_nothing_sampled_or_no_sites(hakmem: Command, tmp_path: Path) -> None:
     [
         (["--start", "--seconds", "1"], "--start only switches sampling"),
         (["--stop", "--top", "1"], "--stop only switches sampling"),
+        (["--start", "--stop"], "--start and --stop are contrary: choose one"),
+        (["--stop", "--start", "--seconds", "1"], "--start and --stop are contrary: choose one"),
         (["--interval", "64K"], "--interval goes with --start or --seconds"),
         (["--start", "--interval", "much"], "'much' is not a size"),
         (["--start", "--interval", "0"], "'0' is not a size"),

@@ -15,6 +15,14 @@ _MOST_BYTES = 1 << 40  # as PROFILE_INTERVAL_MOST of the library
 _MOST_SECONDS = 10**9
 
 
+def one_of(**flags: bool) -> str | None:
+    """The name of the flag that is set, none if none is; two are refused: which one is meant is not known."""
+    names = [name for name, is_set in flags.items() if is_set]
+    if len(names) > 1:
+        raise HakmemError(f"--{names[0]} and --{names[1]} are contrary: choose one")
+    return names[0] if names else None
+
+
 class _Pid(click.ParamType):  # type: ignore[type-arg] # older versions take none
     name = "pid"
 

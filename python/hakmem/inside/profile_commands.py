@@ -19,7 +19,7 @@ from hakmem.inside.flame import flame_svg
 from hakmem.inside.heap_profile import WEIGHTS, HeapProfile, parse_heap_profile, read_heap_profile
 from hakmem.inside.live_file import Kind
 from hakmem.inside.output import STANDARD_OUTPUT, OutputFile, require_writable, write_whole
-from hakmem.inside.parameters import PID, SIZE, Seconds
+from hakmem.inside.parameters import PID, SIZE, Seconds, one_of
 from hakmem.inside.profile_report import (
     fragmentation_document,
     heaviest,
@@ -55,8 +55,8 @@ _PLACE = re.compile(r" (?P<path>/\S.*)\+0x(?P<offset>[0-9a-f]+)$")
     show_default=True,
     help="Who holds memory; whose blocks keep nearly empty slabs; the figures of hak_alloc_at.",
 )
-@click.option("--start", "switch", flag_value="start", help="Start sampling, and leave it on.")
-@click.option("--stop", "switch", flag_value="stop", help="Stop sampling.")
+@click.option("--start", is_flag=True, help="Start sampling, and leave it on.")
+@click.option("--stop", is_flag=True, help="Stop sampling.")
 @click.option("--seconds", type=Seconds(0), metavar="N", help="Sample for N seconds, then write.")
 @click.option(
     "--interval",
@@ -71,7 +71,8 @@ def profile(
     pid: int,
     output: Path | None,
     kind: str,
-    switch: str | None,
+    start: bool,
+    stop: bool,
     seconds: float | None,
     interval: int | None,
     top: int | None,
@@ -82,6 +83,7 @@ def profile(
     The process must sample: from its start (HAKMEM_PROF=1), since --start, or for --seconds. The heap
     profile is heap_v2 text, which 'hakmem flame', pprof and jeprof read.
     """
+    switch = one_of(start=start, stop=stop)
     if switch and (seconds is not None or output or top is not None):
         raise HakmemError(f"--{switch} only switches sampling: leave out --seconds, --output and --top")
     if interval and switch != "start" and seconds is None:
@@ -219,21 +221,32 @@ def _show_ranking(target: Target, kind: str, raw: bytes, top: int) -> None:
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The picture. Default: FILE.svg."
 )
-@click.option("--live", "life", flag_value="live", default=True, help="What is not freed yet (the default).")
-@click.option("--allocated", "life", flag_value="allocated", help="All that was allocated, freed or not.")
-@click.option("--bytes", "unit", flag_value="bytes", default=True, help="Weigh by size (the default).")
-@click.option("--blocks", "unit", flag_value="blocks", help="Weigh by number.")
+@click.option("--live", is_flag=True, help="What is not freed yet (the default).")
+@click.option("--allocated", is_flag=True, help="All that was allocated, freed or not.")
+@click.option("--bytes", "by_bytes", is_flag=True, help="Weigh by size (the default).")
+@click.option("--blocks", is_flag=True, help="Weigh by number.")
 @click.option(
     "--root",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("/"),
     help="Where the program's files are, for symbols: /proc/PID/root for a container's.",
 )
-def flame(*, file: Path, output: Path | None, life: str, unit: str, root: Path) -> None:
+def flame(
+    *,
+    file: Path,
+    output: Path | None,
+    live: bool,
+    allocated: bool,
+    by_bytes: bool,
+    blocks: bool,
+    root: Path,
+) -> None:
     """Draw heap profile FILE (heap_v2 text, of HAKMEM or another allocator) as a flame graph.
 
     The SVG needs nothing else: open it in a browser. Click zooms, '/' searches, pointing tells figures.
     """
+    life = one_of(live=live, allocated=allocated) or "live"
+    unit = one_of(bytes=by_bytes, blocks=blocks) or "bytes"
     place = output or file.with_name(f"{file.name}.svg")
     if place.exists() and file.exists() and place.samefile(file):
         raise HakmemError(
