@@ -58,6 +58,12 @@ def test_text_says_what_the_characters_mean(hakmem: Command, pid: int) -> None:
         assert expected in legend
 
 
+def test_text_and_a_file_for_the_picture(hakmem: Command, pid: int, tmp_path: Path) -> None:
+    outcome = hakmem("map", str(pid), "--text", "-o", tmp_path / "map.png")
+    assert outcome.status == 1
+    assert outcome.error_line() == "hakmem: --text draws on standard output: leave out --output"
+
+
 def test_wide_terminals_have_several_superslabs_in_a_row(hakmem: Command, pid: int) -> None:
     outcome = hakmem("map", str(pid), "--text", COLUMNS="100")
     (row,) = (line.split() for line in outcome.stdout.splitlines() if line.strip().startswith("0x"))

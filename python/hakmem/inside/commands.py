@@ -177,6 +177,8 @@ def map_command(*, pid: int, output: Path | None, text: bool, wait: float) -> No
     The colour of a slab says how many of its blocks are live; free slabs (resident or given back), large
     blocks and the allocator's own memory (metadata, mostly not resident) have colours of their own.
     """
+    if text and output:
+        raise HakmemError("--text draws on standard output: leave out --output")
     path = output or Path(f"hakmem.{pid}.map.png")
     with open_running(pid) as target:
         if not text:
