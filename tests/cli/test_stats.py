@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from .command import Command
+from .command import REPOSITORY, Command
 from .live_file import ENDS_SOON_S, Program, crashed, path_of, running, sample_statistics
 
 STATISTICS = sample_statistics()
@@ -357,3 +358,12 @@ def test_without_a_standard_stream(hakmem: Command, pid: int, tmp_path: Path, cl
         )
         assert (done.returncode, done.stderr) == (0, b""), arguments
     assert "memory" in file.read_text()
+
+
+def test_the_document_names_every_fall_back_as_it_is_published() -> None:
+    source = (REPOSITORY / "src/os/report.c").read_text()
+    published = [text.replace(" ", "_") for text in re.findall(r"\[FALLBACK_\w+\] = \"([^\"]+)\"", source)]
+    document = (REPOSITORY / "docs/statistics.md").read_text()
+    reasons = document.split("### `fallbacks`")[1].split("\n#")[0].split("The reasons:")[1]
+    assert published
+    assert re.findall(r"`(\w+)`", reasons) == published
