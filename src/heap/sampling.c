@@ -46,6 +46,9 @@ static int64_t distance(void) {
 
 /* The fast path sees only as far as the next look, behind which the rest of the way waits. */
 NOINLINE bool sampling_decide(size_t bytes) {
+    /* A program that only exchanges blocks for others of their size comes to no other slow path. First,
+     * because sampling may begin anew there. */
+    heap_event(HEAP_EVENT_IN_PROGRAM);
     uint64_t run = atomic_load_explicit(&profile_switch.run, memory_order_acquire);
     int64_t left = thread_self.sample_left + sampler.further;
     if (sampler.run != run) {
@@ -59,8 +62,6 @@ NOINLINE bool sampling_decide(size_t bytes) {
     }
     thread_self.sample_left = left < SAMPLING_LOOK_BYTES ? left : SAMPLING_LOOK_BYTES;
     sampler.further = left - thread_self.sample_left;
-    /* A program that only exchanges blocks for others of their size comes to no other slow path. */
-    heap_event(HEAP_EVENT_IN_PROGRAM);
     return sampled;
 }
 

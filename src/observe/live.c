@@ -70,7 +70,6 @@ static struct {
     bool refused;         /* the page cannot be made, or must not be used any more */
     bool counting;        /* the census is under way */
     unsigned change_part; /* of the interval, after which a change publishes early; 0 before the first */
-    bool of_parent;       /* the page is no more than what a publication under way needs until its end */
     uint64_t cost_ns;     /* of the publication so far */
     struct census census; /* that the next publication will have, as far as it is */
 } live;
@@ -80,7 +79,6 @@ static struct {
 static void forget_page(void) {
     live_page_forget();
     live.counting = false;
-    live.of_parent = false;
 }
 
 static uint64_t interval_for_costs_ms(uint64_t cost_ns) {
@@ -148,9 +146,6 @@ static uint64_t serve(uint64_t now_ms, enum heap_event_place place) {
     if (place == HEAP_EVENT_IN_PROGRAM && atomic_exchange_explicit(&signalled, false, memory_order_relaxed)) {
         stats_write();
     }
-    if (live.of_parent) {
-        forget_page();
-    }
     if (!publishes || live.refused) {
         /* A wish that only a thread of the program may fulfil is still there. */
         return atomic_load_explicit(&signalled, memory_order_relaxed) ? INTERVAL_LEAST_MS : NEVER;
@@ -167,9 +162,15 @@ static uint64_t serve(uint64_t now_ms, enum heap_event_place place) {
     return pause;
 }
 
+/* Undisturbed: the child of a handler that forks would go on with its parent's page and files. */
 static COLD void serve_now(uint64_t now_ms, enum heap_event_place place) {
+    if (!os_in_own_process() || atomic_load_explicit(&holder, memory_order_relaxed) != NOBODY) {
+        return; /* another process has no part in this; and another thread does it */
+    }
     int saved_errno = errno;
-    if (os_in_own_process() && hold(SOMEBODY)) { /* another process has no part in this */
+    uint64_t signals;
+    os_block_signals(&signals);
+    if (hold(SOMEBODY)) {
         /* Another step of a publication is not one of its own. */
         if (!live.counting) {
             bool early = now_ms < atomic_load_explicit(&due_ms, memory_order_relaxed);
@@ -190,6 +191,7 @@ static COLD void serve_now(uint64_t now_ms, enum heap_event_place place) {
         }
         atomic_store_explicit(&holder, NOBODY, memory_order_release);
     }
+    os_restore_signals(&signals);
     errno = saved_errno;
 }
 
@@ -246,15 +248,10 @@ static void at_signal(int number) {
     atomic_store_explicit(&looked_ticks, 0, memory_order_relaxed);
 }
 
-/* The page is the parent's, and so is whoever held it, unless the caller itself does. */
-static void begin_in_child(bool alone) {
-    if (alone && atomic_load_explicit(&holder, memory_order_relaxed) == SOMEBODY) {
-        live_page_make_private();
-        live.of_parent = true;
-    } else {
-        forget_page();
-        atomic_store_explicit(&holder, NOBODY, memory_order_relaxed);
-    }
+/* The page is the parent's, and so is whoever held it. */
+static void begin_in_child(void) {
+    forget_page();
+    atomic_store_explicit(&holder, NOBODY, memory_order_relaxed);
     live.refused = false;
     if (publishes) {
         uint64_t first = os_now_ms() + FIRST_IN_CHILD_MS;

@@ -49,7 +49,5 @@ void live_page_publish(const struct census *census);
 void live_page_remove(void);
 /* Nor is it this one's, who may make another. */
 void live_page_forget(void);
-/* In a child of fork: what it writes there the parent's readers do not see. */
-void live_page_make_private(void);
 
 #endif

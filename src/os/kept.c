@@ -74,6 +74,17 @@ static COLD int stream_of(const struct stat *file) {
     return -1;
 }
 
+/* By such a name it is the one of the start, closed or not, and whatever has taken its number since. */
+static COLD bool names_error_output(const char *path) {
+    static const char names[][16] = {"/dev/stderr", "/dev/fd/2", "/proc/self/fd/2"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(path, names[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Whether the file can be expected to be there for writing in the end, as far as that can be told without
  * opening it. */
 static COLD bool will_be_there(const char *path) {
@@ -89,7 +100,7 @@ static COLD bool will_be_there(const char *path) {
 
 void os_keep_error_output_for(const char *path) {
     note_error_output();
-    if (kept.open && !will_be_there(path)) {
+    if (kept.open && (names_error_output(path) || !will_be_there(path))) {
         os_keep_error_output();
     }
 }
@@ -117,9 +128,8 @@ static int open_emptied(const char *path) {
 
 int os_open_report(const char *path) {
     struct stat status;
-    /* By that name it is the one of the start, closed or not, and whatever has taken its number since. */
-    if (strcmp(path, "/dev/stderr") == 0 && os_error_output() >= 0) {
-        return duplicate_of(os_error_output());
+    if (names_error_output(path)) {
+        return duplicate_of(os_error_output()); /* EBADF of none */
     }
     int stream = stat(path, &status) == 0 ? stream_of(&status) : -1;
     return stream > STDIN_FILENO ? duplicate_of(stream) : open_emptied(path);

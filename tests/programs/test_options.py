@@ -145,7 +145,7 @@ def test_a_name_that_is_too_long_with_the_process_id_is_no_other_file(runner: Ru
     while len(str(folder)) < 1000 - 100:
         folder = folder / ("d" * 90)
     folder.mkdir(parents=True)
-    name = str(folder / "f").ljust(1020, "f")
+    name = str(folder / "f").ljust(1021, "f")  # with "%p" as long as a setting may be
     for kind, settings in REPORTS.items():
         told = runner.run(
             [sys.executable, "-c", "pass"],
@@ -170,18 +170,18 @@ def test_main_begins_with_no_error(runner: Runner, builder: Builder, setting: st
     )
 
 
-@pytest.mark.parametrize("file", ["/nowhere/report", "/dev/stderr"])
+@pytest.mark.parametrize("stderr", ["", "2>/dev/null", "2>&-"])
+@pytest.mark.parametrize("file", ["/nowhere/report", "/dev/stderr", "/dev/fd/2", "/proc/self/fd/2"])
 def test_a_file_of_the_programs_own_in_the_place_of_stderr_stays_as_it_is(
-    runner: Runner, tmp_path: Path, file: str
+    runner: Runner, tmp_path: Path, file: str, stderr: str
 ) -> None:
     own = tmp_path / "own"
+    takes_its_place = (
+        "import os\nfor fd in range(2, 9):\n    try: os.close(fd)\n    except OSError: pass\n"
+        f"assert os.open({str(own)!r}, os.O_WRONLY | os.O_CREAT, 0o600) == 2\nos.write(2, b'mine')"
+    )
     runner.run(
-        [
-            sys.executable,
-            "-c",
-            f"import os\nos.close(2)\nassert os.open({str(own)!r}, os.O_WRONLY | os.O_CREAT, 0o600) == 2\n"
-            "os.write(2, b'mine')",
-        ],
+        [required_program("bash"), "-c", f'exec "$0" -c "$1" {stderr}', sys.executable, takes_its_place],
         env={
             "HAKMEM_STATS_FILE": file,
             "HAKMEM_PROF": "1",
