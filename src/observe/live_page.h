@@ -40,6 +40,7 @@ struct census;
 
 /* NULL: not made yet. */
 struct live_page *live_page_now(void);
+/* By whoever has blocked signals, as the next two: a handler may fork. */
 bool live_page_make(void);
 /* The process has other rights than when it made the page. */
 bool live_page_credentials_changed(void);
