@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "hakmem.h"
 #include "arena/layout.h"
+#include "hakmem.h"
 #include "os/fault.h"
 #include "support/equal_blocks.h"
 #include "support/lanes.h"
