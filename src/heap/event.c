@@ -1,4 +1,4 @@
 #include "heap/event.h"
 
 heap_event_listener_function *_Atomic heap_event_listener;
-void (*heap_child_listener)(void);
+void (*heap_child_listener)(bool alone);

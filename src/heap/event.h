@@ -20,8 +20,10 @@ typedef void heap_event_listener_function(enum heap_event_place place);
 /* relaxed: what it points to needs nothing that is set up later */
 extern INTERNAL heap_event_listener_function *_Atomic heap_event_listener;
 
-/* Called in a child of fork, before it has a second thread; NULL if nobody wants to know. */
-extern INTERNAL void (*heap_child_listener)(void);
+/* Called in a child of fork, before it has a second thread; NULL if nobody wants to know. `alone`: the parent
+ * had one thread, too, and what that held then it still holds: it may have forked in the handler of a signal.
+ */
+extern INTERNAL void (*heap_child_listener)(bool alone);
 
 static inline void heap_event(enum heap_event_place place) {
     heap_event_listener_function *listener = atomic_load_explicit(&heap_event_listener, memory_order_relaxed);

@@ -90,7 +90,7 @@ static void after_fork_in_parent(void) {
 static void after_fork_in_child(void) {
     after_fork(true);
     if (heap_child_listener != NULL) {
-        heap_child_listener();
+        heap_child_listener(fork_has_no_locks());
     }
 }
 

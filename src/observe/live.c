@@ -70,6 +70,7 @@ static struct {
     bool refused;         /* the page cannot be made, or must not be used any more */
     bool counting;        /* the census is under way */
     unsigned change_part; /* of the interval, after which a change publishes early; 0 before the first */
+    bool of_parent;       /* the page is no more than what a publication under way needs until its end */
     uint64_t cost_ns;     /* of the publication so far */
     struct census census; /* that the next publication will have, as far as it is */
 } live;
@@ -79,6 +80,7 @@ static struct {
 static void forget_page(void) {
     live_page_forget();
     live.counting = false;
+    live.of_parent = false;
 }
 
 static uint64_t interval_for_costs_ms(uint64_t cost_ns) {
@@ -116,6 +118,19 @@ static uint64_t work(uint64_t now_ms) {
     return interval_ms(now_ms);
 }
 
+/* The child of a handler that forks meanwhile would go on writing to its parent's file. Only for what needs
+ * more of the system than a publication: that is made in sandboxes which end who blocks signals, too. */
+static COLD void undisturbed(void (*work)(void)) {
+    uint64_t signals;
+    os_block_signals(&signals);
+    work();
+    os_restore_signals(&signals);
+}
+
+static void answer_request(void) {
+    request_answer(live_page_now());
+}
+
 static void handle_request(void) {
     struct live_page *page = live_page_now();
     if (!request_waits(page) || !request_has_room()) {
@@ -129,7 +144,7 @@ static void handle_request(void) {
         live.refused = true;
         return;
     }
-    request_answer(page);
+    undisturbed(answer_request);
 }
 
 /* ---- When ------------------------------------------------------------------------------------------------
@@ -144,7 +159,10 @@ OFTEN static bool hold(int how) {
 /* Held. Returns after how many milliseconds to come again. */
 static uint64_t serve(uint64_t now_ms, enum heap_event_place place) {
     if (place == HEAP_EVENT_IN_PROGRAM && atomic_exchange_explicit(&signalled, false, memory_order_relaxed)) {
-        stats_write();
+        undisturbed(stats_write);
+    }
+    if (live.of_parent) {
+        forget_page();
     }
     if (!publishes || live.refused) {
         /* A wish that only a thread of the program may fulfil is still there. */
@@ -162,15 +180,9 @@ static uint64_t serve(uint64_t now_ms, enum heap_event_place place) {
     return pause;
 }
 
-/* Undisturbed: the child of a handler that forks would go on with its parent's page and files. */
 static COLD void serve_now(uint64_t now_ms, enum heap_event_place place) {
-    if (!os_in_own_process() || atomic_load_explicit(&holder, memory_order_relaxed) != NOBODY) {
-        return; /* another process has no part in this; and another thread does it */
-    }
     int saved_errno = errno;
-    uint64_t signals;
-    os_block_signals(&signals);
-    if (hold(SOMEBODY)) {
+    if (os_in_own_process() && hold(SOMEBODY)) { /* another process has no part in this */
         /* Another step of a publication is not one of its own. */
         if (!live.counting) {
             bool early = now_ms < atomic_load_explicit(&due_ms, memory_order_relaxed);
@@ -191,7 +203,6 @@ static COLD void serve_now(uint64_t now_ms, enum heap_event_place place) {
         }
         atomic_store_explicit(&holder, NOBODY, memory_order_release);
     }
-    os_restore_signals(&signals);
     errno = saved_errno;
 }
 
@@ -248,10 +259,15 @@ static void at_signal(int number) {
     atomic_store_explicit(&looked_ticks, 0, memory_order_relaxed);
 }
 
-/* The page is the parent's, and so is whoever held it. */
-static void begin_in_child(void) {
-    forget_page();
-    atomic_store_explicit(&holder, NOBODY, memory_order_relaxed);
+/* The page is the parent's, and so is whoever held it, unless the caller itself does. */
+static void begin_in_child(bool alone) {
+    if (alone && atomic_load_explicit(&holder, memory_order_relaxed) == SOMEBODY) {
+        live_page_make_private();
+        live.of_parent = true;
+    } else {
+        forget_page();
+        atomic_store_explicit(&holder, NOBODY, memory_order_relaxed);
+    }
     live.refused = false;
     if (publishes) {
         uint64_t first = os_now_ms() + FIRST_IN_CHILD_MS;
@@ -287,7 +303,7 @@ OFTEN void live_end(void) {
         os_sleep_ms(1);
         held = hold(HELD_FOR_EVER);
     }
-    if (held && live_page_now() != NULL) {
+    if (held && live_page_now() != NULL && !live.of_parent) {
         live_page_remove();
     }
 }

@@ -48,7 +48,8 @@ static bool extend_texts(size_t bytes) {
     return true;
 }
 
-bool live_page_make(void) {
+/* Signals blocked. */
+static bool make_page_undisturbed(void) {
     own.text_bytes = 0;
     own.page = shared_make(&own.file, LIVE_FILE_BYTES);
     if (own.page == NULL) {
@@ -69,8 +70,21 @@ bool live_page_make(void) {
     return true;
 }
 
+bool live_page_make(void) {
+    uint64_t signals;
+    os_block_signals(&signals);
+    bool made = make_page_undisturbed();
+    os_restore_signals(&signals);
+    return made;
+}
+
+/* A child that shares what is being read would take a part of it. */
 bool live_page_credentials_changed(void) {
-    return os_credentials() != own.credentials;
+    uint64_t signals;
+    os_block_signals(&signals);
+    bool changed = os_credentials() != own.credentials;
+    os_restore_signals(&signals);
+    return changed;
 }
 
 void live_page_forget(void) {
@@ -85,6 +99,12 @@ void live_page_forget(void) {
 
 void live_page_remove(void) {
     shared_remove(&own.file);
+}
+
+COLD void live_page_make_private(void) {
+    if (own.page != NULL) {
+        shared_make_private(own.page, LIVE_FILE_BYTES);
+    }
 }
 
 static size_t write_text(char *text, const struct census *census, bool with_classes) {

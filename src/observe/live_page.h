@@ -40,7 +40,6 @@ struct census;
 
 /* NULL: not made yet. */
 struct live_page *live_page_now(void);
-/* By whoever has blocked signals, as the next two: a handler may fork. */
 bool live_page_make(void);
 /* The process has other rights than when it made the page. */
 bool live_page_credentials_changed(void);
@@ -50,5 +49,7 @@ void live_page_publish(const struct census *census);
 void live_page_remove(void);
 /* Nor is it this one's, who may make another. */
 void live_page_forget(void);
+/* In a child of fork: what it writes there the parent's readers do not see. */
+void live_page_make_private(void);
 
 #endif

@@ -198,6 +198,10 @@ void shared_unmap(void *address, size_t bytes) {
     munmap(address, bytes);
 }
 
+void shared_make_private(void *address, size_t bytes) {
+    (void)mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+}
+
 uint64_t os_start_ticks(void) {
     struct reader r;
     if (!reader_open(&r, "/proc/self/stat")) {

@@ -31,6 +31,8 @@ bool shared_extend(const struct shared_file *file, size_t offset, size_t bytes);
 /* Removes the file, if it is still the same; the memory stays. */
 void shared_remove(const struct shared_file *file);
 void shared_unmap(void *address, size_t bytes);
+/* What is written there from now on, others do not see (unless the system has no memory to give). */
+void shared_make_private(void *address, size_t bytes);
 
 /* Field 22 of /proc/self/stat: tells this process from a later one of the same number; 0 if unknown. */
 uint64_t os_start_ticks(void);
