@@ -5,7 +5,6 @@ it takes as it is. In each round all meet all, and Elo's ratings say who does be
 by how much.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -25,6 +24,7 @@ from bench.suite import Workload
 from bench.view import EVEN, RSS, TIME, Measure, View
 
 _NOTABLE = 0.05
+_ALL = (REFERENCE, *POLICIES)
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def measure(
             title=policy.name,
             environment={**hakmem.environment, **same_length(settings_of(policy))},
         )
-        for policy in (REFERENCE, *POLICIES)
+        for policy in _ALL
     ]
     found = Results(started="", full=runner.full, machine={}, method={}, allocators=[])
     Session(runner, variants, Plan(rounds, rounds, 0), report).measure(workloads, found)
@@ -55,7 +55,7 @@ def measure(
 
 def standings(results: Results) -> list[Standing]:
     """Best first, by the balanced price."""
-    names = [policy.name for policy in (REFERENCE, *POLICIES)]
+    names = [policy.name for policy in _ALL]
     ratings = {price.name: _ratings(results, names, price) for price in PRICES.values()}
     view = View(results, REFERENCE.name, REFERENCE.name)
     found = [
@@ -71,8 +71,7 @@ def standings(results: Results) -> list[Standing]:
 
 def cost(workload: WorkloadResult, time: float, memory: float, price: Price) -> float:
     """Where there is no speed to compare, memory alone."""
-    weight = price.time_weight if workload.kind in TIME.kinds else 0
-    return math.exp(weight * math.log(time) + (1 - weight) * math.log(memory))
+    return price.cost(time, memory) if workload.kind in TIME.kinds else memory
 
 
 def print_standings(to: Console, results: Results) -> None:

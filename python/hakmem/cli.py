@@ -32,11 +32,10 @@ from hakmem.inside.profile_commands import flame, profile, symbols
 from hakmem.library import Library, find_library
 from hakmem.memory_plot import draw, require_drawable
 from hakmem.program import cannot_execute, no_command, program_and_library, require_preloadable, resolve
+from hakmem.program_options import AS_JSON, COMMAND, PROGRAM_COMMAND, shown_output
 from hakmem.report import console, options_table, print_comparison
 from hakmem.tune.command import tune_command
 from hakmem.versus import compare
-
-_PROGRAM_COMMAND = {"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]}
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _REPORT_FILE = OutputFile()
@@ -107,9 +106,9 @@ def cli() -> None:
     """
 
 
-@cli.command(context_settings=_PROGRAM_COMMAND)
+@cli.command(context_settings=PROGRAM_COMMAND)
 @click.option("--stats", is_flag=True, help="Print a one-screen summary to stderr when the program ends.")
-@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@COMMAND
 def run(stats: bool, command: tuple[str, ...]) -> NoReturn:
     """Run COMMAND on HAKMEM.
 
@@ -129,7 +128,7 @@ def run(stats: bool, command: tuple[str, ...]) -> NoReturn:
         raise cannot_execute(program, error) from error
 
 
-@cli.command(context_settings=_PROGRAM_COMMAND)
+@cli.command(context_settings=PROGRAM_COMMAND)
 @click.option(
     "--runs",
     type=click.IntRange(1, 1000),
@@ -148,7 +147,7 @@ def run(stats: bool, command: tuple[str, ...]) -> NoReturn:
     default=STANDARD_OUTPUT,
     help="Write the comparison to this file instead of standard output.",
 )
-@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@COMMAND
 def versus(runs: int, polling: bool, report: Path, command: tuple[str, ...]) -> NoReturn:
     """Run COMMAND in turn on HAKMEM and on libc's malloc, and compare what it took.
 
@@ -178,7 +177,7 @@ def options(as_json: bool) -> None:
     console().print(options_table(found))
 
 
-@cli.command("compare", context_settings=_PROGRAM_COMMAND)
+@cli.command("compare", context_settings=PROGRAM_COMMAND)
 @click.option(
     "--allocators",
     "names",
@@ -198,14 +197,14 @@ def options(as_json: bool) -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Draw RSS over time into this file (.png, .svg, .pdf), from one more run on each.",
 )
-@click.option("--json", "as_json", is_flag=True, help="As a JSON object; the program writes to stderr then.")
+@AS_JSON
 @click.option(
     "--report",
     type=_REPORT_FILE,
     default=STANDARD_OUTPUT,
     help="Write the comparison to this file instead of standard output.",
 )
-@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@COMMAND
 def compare_command(
     *,
     names: str | None,
@@ -235,8 +234,6 @@ def compare_command(
     require_writable(report)
     if plot:
         require_writable(plot)
-    # Who reads the JSON from standard output wants nothing else there.
-    shown_output = 2 if as_json and report == STANDARD_OUTPUT else 1
     result = survey(
         program,
         command,
@@ -245,7 +242,7 @@ def compare_command(
         runs,
         polling=polling,
         curves=plot is not None,
-        shown_output=shown_output,
+        shown_output=shown_output(as_json=as_json, report=report),
     )
     with text_output(report) as output:
         if as_json:

@@ -120,10 +120,10 @@ static uint64_t work(uint64_t now_ms) {
 
 /* The child of a handler that forks meanwhile would go on writing to its parent's file. Only for what needs
  * more of the system than a publication: that is made in sandboxes which end who blocks signals, too. */
-static COLD void undisturbed(void (*work)(void)) {
+static COLD void undisturbed(void (*task)(void)) {
     uint64_t signals;
     os_block_signals(&signals);
-    work();
+    task();
     os_restore_signals(&signals);
 }
 

@@ -336,8 +336,8 @@ TEST_F(Decay, WithoutABackgroundThreadTheGraceFallsWithWhatIsInUse) {
     constexpr std::size_t kMayBreathe = 8 * kMiB;
     set_option("background_thread", "0");
     set_option("decay_ms", "60000");
-    set_option("retain_grace",
-               "64M"); // as much as is breathed: more is learned where there are no huge pages
+    // As much as is breathed: more is learned where there are no huge pages.
+    set_option("retain_grace", "64M");
     PointerArray blocks(kInUse / kBlock);
     allocate_all(blocks, kBlock);
     const std::size_t quarter = blocks.size() / 4;

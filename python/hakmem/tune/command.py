@@ -10,13 +10,14 @@ import click
 
 from hakmem.inside.output import STANDARD_OUTPUT, OutputFile, require_writable, text_output
 from hakmem.program import program_and_library
+from hakmem.program_options import AS_JSON, COMMAND, PROGRAM_COMMAND, shown_output
 from hakmem.report import console
 from hakmem.tune.policies import POLICIES, policy_of
 from hakmem.tune.report import print_tuning, tuning_document, write_settings
 from hakmem.tune.search import PRICES, tune
 
 
-@click.command("tune", context_settings={"allow_interspersed_args": False})
+@click.command("tune", context_settings=PROGRAM_COMMAND)
 @click.option(
     "--for",
     "price",
@@ -46,14 +47,14 @@ from hakmem.tune.search import PRICES, tune
     help="Write what was found to this file, as NAME=VALUE lines: for `env`, or systemd's EnvironmentFile=.",
 )
 @click.option("--polling", is_flag=True, help="Do not trace the program: for programs that use ptrace.")
-@click.option("--json", "as_json", is_flag=True, help="As a JSON object; the program writes to stderr then.")
+@AS_JSON
 @click.option(
     "--report",
     type=OutputFile(),
     default=STANDARD_OUTPUT,
     help="Write the report to this file instead of standard output.",
 )
-@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@COMMAND
 def tune_command(
     *,
     price: str,
@@ -82,8 +83,6 @@ def tune_command(
     require_writable(report)
     if save:
         require_writable(save)
-    # Who reads the JSON from standard output wants nothing else there.
-    shown_output = 2 if as_json and report == STANDARD_OUTPUT else 1
     result = tune(
         program,
         command,
@@ -92,7 +91,7 @@ def tune_command(
         PRICES[price],
         rounds=rounds,
         polling=polling,
-        shown_output=shown_output,
+        shown_output=shown_output(as_json=as_json, report=report),
     )
     shown = shlex.join(command)
     with text_output(report) as output:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from hakmem.ending import ending
 from hakmem.report import ratio_text
-from hakmem.tune.search import FINAL_ROUNDS, Contender, Match, Tuning
+from hakmem.tune.search import FINAL_ROUNDS, Contender, Match, Tuning, ratios_of, wins_of
 
 
 def print_tuning(to: Console, command: str, tuning: Tuning) -> None:
@@ -76,12 +76,11 @@ def _table(entries: Sequence[Contender], tuning: Tuning) -> Table:
     for title in ("time", "peak RSS", "better in"):
         table.add_column(title, justify="right", no_wrap=True)
     for entry in entries:
-        wins = sum(match.advantage(tuning.price) > 0 for match in entry.matches)
         table.add_row(
             Text(entry.policy.name),
             Text(entry.policy.what),
-            *map(ratio_text, entry.ratios()),
-            f"{wins} of {len(entry.matches)}",
+            *map(ratio_text, ratios_of(entry.matches)),
+            f"{wins_of(entry.matches, tuning.price)} of {len(entry.matches)}",
         )
     return table
 
@@ -92,9 +91,10 @@ def _print_verdict(to: Console, tuning: Tuning) -> None:
     if len(tuning.final) < FINAL_ROUNDS:
         to.print(f"No verdict: not all {FINAL_ROUNDS} further rounds with {name} ended as they should.")
         return
-    time, memory = tuning.final_ratios()
+    time, memory = ratios_of(tuning.final)
     figures = (
-        f"{time:.2f} of the time and {memory:.2f} of the peak RSS, better in {tuning.final_wins()} of "
+        f"{time:.2f} of the time and {memory:.2f} of the peak RSS, better in "
+        f"{wins_of(tuning.final, tuning.price)} of "
         f"{FINAL_ROUNDS} further rounds"
     )
     if tuning.found():
@@ -115,7 +115,7 @@ def _print_failure(to: Console, entry: Contender) -> None:
 
 
 def _entry(entry: Contender, tuning: Tuning) -> dict[str, Any]:
-    time, memory = entry.ratios() if entry.matches else (None, None)
+    time, memory = ratios_of(entry.matches) if entry.matches else (None, None)
     return {
         "name": entry.policy.name,
         "what": entry.policy.what,

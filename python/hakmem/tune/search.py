@@ -33,6 +33,9 @@ class Price:
     name: str
     time_weight: float
 
+    def cost(self, time: float, memory: float) -> float:
+        return float(time**self.time_weight * memory ** (1 - self.time_weight))
+
 
 PRICES = {price.name: price for price in (Price("balanced", 0.5), Price("speed", 0.9), Price("memory", 0.1))}
 
@@ -46,7 +49,19 @@ class Match:
 
     def advantage(self, price: Price) -> float:
         """A logarithm: above 0, the policy costs less."""
-        return -(price.time_weight * math.log(self.time) + (1 - price.time_weight) * math.log(self.memory))
+        return -math.log(price.cost(self.time, self.memory))
+
+
+def wins_of(matches: Sequence[Match], price: Price) -> int:
+    return sum(match.advantage(price) > 0 for match in matches)
+
+
+def ratios_of(matches: Sequence[Match]) -> tuple[float, float]:
+    """Of time and of memory, medians."""
+    return (
+        statistics.median(match.time for match in matches),
+        statistics.median(match.memory for match in matches),
+    )
 
 
 @dataclass
@@ -60,13 +75,6 @@ class Contender:
         """On average, and less so the fewer matches there are: the best of few is best by luck."""
         return sum(match.advantage(price) for match in self.matches) / (len(self.matches) + 1)
 
-    def ratios(self) -> tuple[float, float]:
-        """Of time and of memory, medians."""
-        return (
-            statistics.median(match.time for match in self.matches),
-            statistics.median(match.memory for match in self.matches),
-        )
-
 
 @dataclass
 class Tuning:
@@ -78,15 +86,9 @@ class Tuning:
     final: list[Match] = field(default_factory=list)  # runs that had no part in the choice
     interrupted: bool = False
 
-    def final_wins(self) -> int:
-        return sum(match.advantage(self.price) > 0 for match in self.final)
-
-    def final_ratios(self) -> tuple[float, float]:
-        return Contender(REFERENCE, {}, self.final).ratios()
-
     def found(self) -> bool:
         """Whether the finalist is better, as far as its final says."""
-        if len(self.final) < FINAL_ROUNDS or self.final_wins() < FINAL_WINS:
+        if len(self.final) < FINAL_ROUNDS or wins_of(self.final, self.price) < FINAL_WINS:
             return False
         return statistics.median(match.advantage(self.price) for match in self.final) > _NOTABLE
 
@@ -140,9 +142,7 @@ def tune(
     result.finalist = _best_and_simplest(result)
     for number in range(FINAL_ROUNDS if result.finalist else 0):
         assert result.finalist
-        for contender, match in games.play([result.finalist], number):
-            if match and not contender.failed:
-                result.final.append(match)
+        result.final += [match for _, match in games.play([result.finalist], number) if match]
     return result
 
 
@@ -207,7 +207,7 @@ def _all_that_won(tuning: Tuning) -> Contender | None:
         entry
         for entry in tuning.contenders
         if len(entry.matches) >= _SURE_MATCHES
-        and all(match.advantage(tuning.price) > 0 for match in entry.matches)
+        and wins_of(entry.matches, tuning.price) == len(entry.matches)
         and entry.advantage(tuning.price) > _NOTABLE
     ]
     won.sort(key=lambda entry: entry.advantage(tuning.price), reverse=True)

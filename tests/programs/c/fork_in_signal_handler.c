@@ -1,10 +1,10 @@
 /* A program without threads forks in the handler of a signal that comes in the midst of malloc and free. Half
  * of the children end at once; the others go on with what the signal has interrupted. */
 #include <signal.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "alarms.h"
 #include "churn.h"
 
 enum { FORKS = 200, STEPS = 100000, STEPS_OF_CHILD = 300, INTERVAL_US = 300 };
@@ -24,10 +24,7 @@ static void on_alarm(int number) {
 }
 
 int main(void) {
-    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
-    REQUIRE(sigaction(SIGALRM, &action, NULL) == 0);
-    struct itimerval every = {.it_interval = {.tv_usec = INTERVAL_US}, .it_value = {.tv_usec = INTERVAL_US}};
-    REQUIRE(setitimer(ITIMER_REAL, &every, NULL) == 0);
+    begin_alarms(on_alarm, INTERVAL_US);
     churn_t churn;
     churn_start(&churn, 1);
     for (int step = 0; !is_child && (step < STEPS || forks < FORKS); step++)

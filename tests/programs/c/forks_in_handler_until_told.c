@@ -2,10 +2,10 @@
  * is there. The children go on with what the signal has interrupted, and end as programs do. */
 #include <errno.h>
 #include <signal.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "alarms.h"
 #include "churn.h"
 
 enum { INTERVAL_US = 300 };
@@ -24,10 +24,7 @@ static void on_alarm(int number) {
 
 int main(int count, char **arguments) {
     REQUIRE(count == 2);
-    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
-    REQUIRE(sigaction(SIGALRM, &action, NULL) == 0);
-    struct itimerval every = {.it_interval = {.tv_usec = INTERVAL_US}, .it_value = {.tv_usec = INTERVAL_US}};
-    REQUIRE(setitimer(ITIMER_REAL, &every, NULL) == 0);
+    begin_alarms(on_alarm, INTERVAL_US);
     churn_t churn;
     churn_start(&churn, 1);
     for (unsigned step = 0; !is_child && (step % 256 != 0 || access(arguments[1], F_OK) != 0); step++)

@@ -3,8 +3,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <sys/time.h>
 
+#include "alarms.h"
 #include "churn.h"
 
 enum { THREADS = 3, SIGNALS = 1000 };
@@ -26,10 +26,7 @@ static void *churn_until_enough(void *argument) {
 }
 
 int main(void) {
-    struct sigaction action = {.sa_handler = on_timer, .sa_flags = SA_RESTART};
-    REQUIRE(sigaction(SIGALRM, &action, NULL) == 0);
-    struct itimerval every = {.it_interval = {.tv_usec = 1000}, .it_value = {.tv_usec = 1000}};
-    REQUIRE(setitimer(ITIMER_REAL, &every, NULL) == 0);
+    begin_alarms(on_timer, 1000);
     pthread_t threads[THREADS];
     for (uintptr_t i = 0; i < THREADS; i++)
         REQUIRE(pthread_create(&threads[i], NULL, churn_until_enough, (void *)(i + 1)) == 0);
