@@ -59,7 +59,8 @@ COLD HAK_EXPORT int mlockall(int flags) {
     }
     int result = (int)syscall(SYS_mlockall, flags);
     if (result == 0 && (flags & MCL_ONFAULT) == 0 && os_in_own_process()) {
-        arena_note_locked(true); /* gives back what was free, and is resident now */
+        /* Gives back what was free, and is resident now. */
+        arena_note_locked((flags & MCL_CURRENT) != 0, (flags & MCL_FUTURE) != 0);
         /* One that locks what it will have, too, is not to wait for a page later. */
         keep_free_memory(KEEP_LOCKED, (flags & MCL_FUTURE) != 0);
     }
@@ -69,7 +70,7 @@ COLD HAK_EXPORT int mlockall(int flags) {
 COLD HAK_EXPORT int munlockall(void) {
     int result = (int)syscall(SYS_munlockall);
     if (os_in_own_process()) {
-        arena_note_locked(false);
+        arena_note_unlocked();
         keep_free_memory(KEEP_LOCKED, false);
     }
     return result;

@@ -44,20 +44,32 @@ COLD void arena_note_resident(struct region *r, uint32_t first) {
 
 bool arena_commit(struct region *r, uint32_t count) {
     uint32_t had = r->committed;
-    bool done = region_commit(r, count, arena.memory_locked);
-    if (UNLIKELY(arena.memory_locked)) {
+    bool locked = arena.memory_locked && r->locked;
+    bool done = region_commit(r, count, locked);
+    if (UNLIKELY(locked)) {
         arena_note_resident(r, had);
     }
     return done;
 }
 
-COLD void arena_note_locked(bool locked) {
+COLD void arena_note_locked(bool now, bool later) {
     if (!lock_in_time()) {
         return;
     }
-    arena.memory_locked = locked;
-    for (struct region *r = arena.oldest; locked && r != NULL; r = r->next) {
-        arena_note_resident(r, 0);
+    for (struct region *r = arena.oldest; r != NULL; r = r->next) {
+        r->locked = now || (arena.memory_locked && r->locked);
+        if (now) {
+            arena_note_resident(r, 0);
+        }
     }
+    arena.memory_locked = true;
+    arena.locked_in_new = later;
     arena_unlock_within_bound();
+}
+
+COLD void arena_note_unlocked(void) {
+    if (lock_in_time()) {
+        arena.memory_locked = arena.locked_in_new = false;
+        arena_unlock_within_bound();
+    }
 }

@@ -36,7 +36,8 @@ struct region *arena_add_region(size_t superslabs, bool only_huge) {
         r->previous = arena.newest;
         *(arena.newest == NULL ? &arena.oldest : &arena.newest->next) = r;
         arena.newest = r;
-        if (UNLIKELY(arena.memory_locked)) {
+        r->locked = arena.locked_in_new;
+        if (UNLIKELY(r->locked)) {
             arena_note_resident(r, 0);
         }
     }
@@ -206,6 +207,11 @@ COLD void arena_figures(struct arena_figures *out) {
     lock_release(&arena.lock);
 }
 
+COLD void arena_follow_into_child(void) {
+    arena.memory_locked = arena.locked_in_new = false;
+    backoff_end(&arena.refused);
+}
+
 COLD void arena_lock_for_fork(void) {
     testimony_lock_for_fork();
     lock_acquire(&arena.lock);
@@ -215,7 +221,7 @@ COLD void arena_lock_for_fork(void) {
 COLD void arena_unlock_after_fork(bool child) {
     if (child) {
         arena.purge_waiters = 0;
-        arena.memory_locked = false; /* nor is it in a child */
+        arena_follow_into_child();
         arena_forget_refused();
         decay_lost_by_fork();
     }

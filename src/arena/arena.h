@@ -101,5 +101,7 @@ void arena_figures(struct arena_figures *out);
 /* Around fork. */
 void arena_lock_for_fork(void);
 void arena_unlock_after_fork(bool child);
+/* In a child: what its parent had locked is not locked here. Takes no lock; a part of the above. */
+void arena_follow_into_child(void);
 
 #endif

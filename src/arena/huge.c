@@ -4,6 +4,7 @@
 #include "arena/huge_fit.h"
 #include "arena/huge_pages.h"
 #include "arena/internal.h"
+#include "options/options.h"
 #include "os/os.h"
 #include "os/report.h"
 
@@ -141,12 +142,12 @@ static bool shall_look(uint32_t clean) {
 
 /* Where the program has asked for huge pages at these addresses, now or of an earlier block, all of the last
  * superslab came with what the block has of it. Few programs do, and the look takes as long as the rest of a
- * free. Returns whether others were perhaps overlooked before this one. */
+ * free. A sandbox may end whoever looks: with that option nobody does. Returns whether others were perhaps overlooked before this one. */
 static bool look_at_tail(struct slab *head, size_t bytes) {
     static _Atomic uint32_t clean; /* in a row. relaxed: nothing follows from it but when to look */
     uint32_t before = atomic_load_explicit(&clean, memory_order_relaxed);
     if (head->tail_dirty || head->tail_known || round_up(bytes, SLAB_BYTES) % SUPERSLAB_BYTES == 0 ||
-        !shall_look(before)) {
+        !option_bool(OPTION_HUGE_PAGES) || !shall_look(before)) {
         return false;
     }
     uintptr_t tail = arena_address(head) + round_up(bytes, SLAB_BYTES);

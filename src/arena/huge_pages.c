@@ -273,6 +273,9 @@ void huge_pages_grown(struct slab *head, size_t had, size_t bytes) {
     if (round_up(had, SUPERSLAB_BYTES) < bytes) {
         forget_next(head);
     }
+    if (!option_bool(OPTION_HUGE_PAGES)) {
+        return;
+    }
     bool by_steps = grows_by_steps(head, had, bytes);
     size_t first = (by_steps ? round_up(had, SUPERSLAB_BYTES) : had) >> SUPERSLAB_SHIFT;
     size_t whole = by_steps ? round_up(bytes, SUPERSLAB_BYTES) : round_down(bytes, SUPERSLAB_BYTES);

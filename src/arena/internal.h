@@ -43,7 +43,8 @@ struct arena {
     size_t dirty_low;          /* the fewest since the last decay_tick */
     size_t refused_slabs;      /* dirty ones that the OS would not take back, while this holds */
     struct backoff refused;
-    bool memory_locked; /* what is committed is resident */
+    bool memory_locked; /* of some regions (`locked`) what is committed is resident, */
+    bool locked_in_new; /* and so it is in those that are made from now on */
     struct left left;
     struct retention retention;
     uint64_t purges, purged_bytes, decayed_bytes, hole_bytes;

@@ -42,6 +42,7 @@ struct region {
     uint32_t committed;       /* superslabs below this are usable memory */
     uint32_t first_free_slab; /* the first after the metadata */
     bool only_huge;           /* made for one huge block: no slab was ever in it */
+    bool locked;              /* what is committed of it is resident, in a program that has locked memory */
     struct superslab *states; /* one for each superslab */
     union {
         struct {

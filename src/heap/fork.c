@@ -58,9 +58,11 @@ static void after_fork(bool child) {
     if (child) {
         os_note_process();
         cgroup_forget();
+        holes_follow_into_child();
     }
     if (fork_has_no_locks()) {
         if (child) {
+            arena_follow_into_child();
             heap_follow_into_child(thread_heap_now());
         }
         return;

@@ -277,7 +277,10 @@ static struct backoff refused;
 
 void holes_turn_lost_by_fork(void) {
     lock_end_fork(&turn, true);
-    backoff_end(&refused); /* what was locked is not, in a child */
+}
+
+void holes_follow_into_child(void) {
+    backoff_end(&refused);
 }
 
 static void note_refusals(const struct pass *pass) {

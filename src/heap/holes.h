@@ -36,6 +36,8 @@ bool holes_may_ask(void);
 struct holes_found holes_measure_some(struct search *search, unsigned units);
 /* In a forked child: whoever was at it is the parent's. */
 void holes_turn_lost_by_fork(void);
+/* Likewise: what its parent had locked, so that the OS refused it, is not locked here. Takes no lock. */
+void holes_follow_into_child(void);
 /* Blocks are being taken of a slab that had holes of so many bytes: if that is often, it was not worth it. */
 void holes_note_taken(size_t bytes);
 /* All that were. */

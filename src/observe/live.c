@@ -294,7 +294,7 @@ OFTEN void live_start(int stats_signal) {
 #define END_PATIENCE 100
 
 OFTEN void live_end(void) {
-    if (!os_in_own_process()) {
+    if (!publishes || !os_in_own_process()) {
         return;
     }
     /* For ever, because threads that still run must not make another page. */

@@ -332,6 +332,14 @@ def test_a_sandbox_is_no_trap(runner: Runner, builder: Builder, sandbox: str) ->
     assert finished.stdout == b"done\n", finished
 
 
+def test_in_a_sandbox_three_settings_leave_the_calls_that_the_readme_names(
+    runner: Runner, builder: Builder
+) -> None:
+    settings = {f"HAKMEM_{name}": "0" for name in ("LIVE", "BACKGROUND_THREAD", "HUGE_PAGES")}
+    finished = runner.run([builder.program("c/sandboxed.c"), "least"], env=settings, proven=False)
+    assert finished.stdout == b"done\n", finished
+
+
 def test_what_cannot_be_known_without_files_is_not_said(runner: Runner, builder: Builder) -> None:
     program = builder.program("c/sandboxed.c")
     told = runner.run([program, "exit"], env={"HAKMEM_STATS_JSON": "1"}, proven=False, may_speak=True)

@@ -263,7 +263,7 @@ TEST(Accounting, ExactClassesAndAlignedBlocksAreAccountedFor) {
 void lock_all() {
     arena_spare_address_space(0);
     if (mlockall(MCL_CURRENT | MCL_FUTURE) == 0) {
-        arena_note_locked(true);
+        arena_note_locked(true, true);
     } else {
         EXPECT_TRUE(errno == ENOMEM || errno == EPERM) << "other than a limit: " << errno;
     }
@@ -288,7 +288,7 @@ TEST(Accounting, LockedMemoryIsAccountedFor) {
     hak_collect();
     expect_accounts("all purged");
     EXPECT_EQ(munlockall(), 0);
-    arena_note_locked(false);
+    arena_note_unlocked();
     Blocks blocks;
     for (std::size_t i = 0; i < 100; i++) {
         blocks.add(kMiB, 1);
