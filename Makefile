@@ -21,7 +21,7 @@ CTEST := ctest --output-on-failure --timeout 300 --parallel $(shell nproc)
 # Files side by side, the tests of one after each other.
 PYTEST := $(VENV)/bin/python -m pytest --numprocesses $(shell nproc) --dist loadfile
 
-C_FILES = $(shell find src include examples tests bench -name '*.[ch]' -o -name '*.cpp')
+C_FILES = $(shell find src include examples tests bench -name '*.[ch]' -o -name '*.[ch]pp')
 PYTHON_FOLDERS := python bench tests
 
 # A file that stands for a task done, newer than what the task depends on.
@@ -37,7 +37,7 @@ library: $(BUILD)/build.ninja
 	@cmake --build $(BUILD)
 
 $(STAMPS)/tools-%: tools/setup.sh
-	@tools/setup.sh $*
+	@PYTHON='$(PYTHON)' tools/setup.sh $*
 	@mkdir -p $(STAMPS)
 	@touch $@
 

@@ -46,12 +46,13 @@ check_build() {
     [[ -z $problem ]] || lack "$problem" g++
     have cmake || lack "no cmake" cmake
     have ninja || lack "no ninja" ninja-build
-    if ! have python3; then
-        lack "no python3" python3 python3-venv
-    elif ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))'; then
-        lack "$(python3 --version) is too old; Python 3.10 or newer is needed" python3 python3-venv
-    elif ! python3 -c 'import venv, ensurepip' 2>/dev/null; then
-        lack "python3 cannot make virtual environments" python3-venv
+    local python=${PYTHON:-python3} # as the Makefile's
+    if ! have "$python"; then
+        lack "no $python" python3 python3-venv
+    elif ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))'; then
+        lack "$("$python" --version) is too old; Python 3.10 or newer is needed" python3 python3-venv
+    elif ! "$python" -c 'import venv, ensurepip' 2>/dev/null; then
+        lack "$python cannot make virtual environments" python3-venv
     fi
 }
 

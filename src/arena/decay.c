@@ -62,9 +62,8 @@ uint64_t decay_period_ms(void) {
     return max_size(option_number(OPTION_DECAY_MS) / 2, PERIOD_LEAST_MS);
 }
 
-/* Some tens of system calls, so without the arena's lock. Callers come one at a time: the thread, or where
- * there is none, whoever has won the period's turn. */
-COLD static bool memory_is_scarce(void) {
+/* By one thread at a time. */
+COLD static bool read_scarcity(void) {
     static uint64_t throttled_before = UINT64_MAX;
     struct cgroup_memory memory;
     if (!cgroup_read(&memory)) {
@@ -75,6 +74,20 @@ COLD static bool memory_is_scarce(void) {
     return throttled ||
            (memory.limit_bytes != UINT64_MAX &&
             (memory.room_bytes < memory.limit_bytes / SCARCE_ROOM_PART || memory.pressure > SCARCE_PRESSURE));
+}
+
+/* Somebody reads. acquire and release: what the last reader has left is there for the next. */
+static _Atomic bool reading;
+
+/* Some tens of system calls, so without the arena's lock; where memory is short they may take longer than a
+ * period, and who comes meanwhile does with what was found last. */
+COLD static bool memory_is_scarce(void) {
+    if (atomic_exchange_explicit(&reading, true, memory_order_acquire)) {
+        return arena_is_scarce();
+    }
+    bool scarce = read_scarcity();
+    atomic_store_explicit(&reading, false, memory_order_release);
+    return scarce;
 }
 
 static void set_scarce(bool scarce) {
@@ -263,5 +276,7 @@ COLD void decay_lost_by_fork(void) {
     os_thread_lost_by_fork();
     thread_ends();
     relieving = false;
+    /* relaxed: there is one thread */
+    atomic_store_explicit(&reading, false, memory_order_relaxed);
     backoff_end(&no_thread);
 }

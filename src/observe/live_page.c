@@ -116,6 +116,9 @@ static size_t write_text(char *text, const struct census *census, bool with_clas
 void live_page_publish(const struct census *census) {
     struct live_page *page = own.page;
     uint32_t next = 1 - (atomic_load_explicit(&page->current, memory_order_relaxed) & 1);
+    /* release: who reads a byte of the new text, where it still reads the old one, sees by the second look at
+     * the sequence that the publication between them was made. */
+    atomic_thread_fence(memory_order_release);
     size_t length = write_text(text_of(next), census, true);
     if (length >= own.text_bytes) {
         bool room = length < LIVE_TEXT_BYTES && extend_texts(length + length / 4);

@@ -119,6 +119,20 @@ static bool assign(enum option option, const char *s, size_t length, enum source
     return true;
 }
 
+/* As one would write it. */
+static void append_size(struct text *line, uint64_t bytes) {
+    static const char units[] = "KMGT";
+    char unit = '\0';
+    for (size_t i = 0; bytes % 1024 == 0 && i < sizeof units - 1; i++) {
+        bytes /= 1024;
+        unit = units[i];
+    }
+    text_decimal(line, bytes);
+    if (unit != '\0') {
+        text_char(line, unit);
+    }
+}
+
 static void append_expectation(struct text *line, const struct definition *d) {
     switch (d->type) {
     case TYPE_BOOL:
@@ -126,7 +140,7 @@ static void append_expectation(struct text *line, const struct definition *d) {
         break;
     case TYPE_SIZE:
         text_string(line, "a size such as 65536, 64K or 4M, at most ");
-        text_decimal(line, d->most);
+        append_size(line, d->most);
         break;
     case TYPE_INT:
         text_string(line, "a whole number from 0 to ");
@@ -216,7 +230,7 @@ COLD static void report_if_unknown(const char *name, size_t length) {
 }
 
 static void read_environment(enum option option) {
-    char buffer[OPTION_TEXT_BYTES];
+    char buffer[OPTION_TEXT_BYTES + 1]; /* so that what is too long does not pass for shorter */
     const char *name = definitions[option].environment;
     const char *value = os_environment(name, buffer, sizeof buffer);
     if (value != NULL && !assign(option, value, strlen(value), SOURCE_ENVIRONMENT)) {

@@ -5,7 +5,7 @@
  * sense is no limit. Allocates nothing, keeps no descriptor, keeps errno, is no cancellation point, takes
  * no lock and at most 3 KiB of stack: fit for a thread without libc's set-up and for a forked child, even
  * if another thread was in here at the fork.
- * Relies on its callers to come one at a time (the background thread alone, or under a lock).
+ * Relies on its callers to come one at a time.
  */
 #ifndef HAKMEM_OS_CGROUP_H
 #define HAKMEM_OS_CGROUP_H

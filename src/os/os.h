@@ -95,9 +95,8 @@ bool os_in_own_process(void);
 
 /* Tells this layer of the environment before libc knows it. */
 void os_set_environment(char **environment);
-/* Value of an environment variable, copied into `buffer`; works before libc has set up `environ`,
- * too. NULL if it is not set or longer than the buffer, and in a program that has more rights than whoever
- * started it. */
+/* Value of an environment variable, as much of it as `buffer` has room for; works before libc has set up
+ * `environ`, too. NULL if it is not set, and in a program that has more rights than whoever started it. */
 const char *os_environment(const char *name, char *buffer, size_t capacity);
 
 /* Calls `visit` with each variable's name that begins with `prefix`, unless the program has more rights than

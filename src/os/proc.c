@@ -72,7 +72,7 @@ COLD const char *os_environment(const char *name, char *buffer, size_t capacity)
         for (char **entry = known; *entry != NULL; entry++) {
             if (strncmp(*entry, name, name_length) == 0 && (*entry)[name_length] == '=') {
                 text_string(&value, *entry + name_length + 1);
-                return strlen(*entry + name_length + 1) < capacity ? buffer : NULL;
+                return buffer;
             }
         }
         return NULL;
@@ -90,15 +90,13 @@ COLD const char *os_environment(const char *name, char *buffer, size_t capacity)
             c = reader_next(&r);
         }
         bool is_it = matched == name_length && c == '=';
-        size_t length = 0;
         while (c > 0) {
             c = reader_next(&r);
             if (is_it && c > 0) {
                 text_char(&value, (char)c);
-                length++;
             }
         }
-        if (is_it && length < capacity) {
+        if (is_it) {
             found = buffer;
         }
     }

@@ -36,11 +36,27 @@ static bool identify(int fd, struct shared_file *out) {
     return true;
 }
 
+/* The kernel's number for the namespace of processes that the machine starts with. */
+#define FIRST_NAMESPACE 0xEFFFFFFCu
+
+/* Of the process; 0 for the first one, and where it is not to be seen. */
+static uint64_t process_namespace(void) {
+    struct stat status;
+    bool seen = stat("/proc/self/ns/pid", &status) == 0 && status.st_ino != FIRST_NAMESPACE;
+    return seen ? status.st_ino : 0;
+}
+
+/* Containers may share the folder, and each has its own process 1. */
 static void name_file(struct shared_file *file) {
     struct text name = TEXT_ON(file->name);
+    uint64_t other = process_namespace();
     text_string(&name, "/dev/shm/hakmem-");
     text_decimal(&name, geteuid());
     text_char(&name, '-');
+    if (other != 0) {
+        text_decimal(&name, other);
+        text_char(&name, '-');
+    }
     text_decimal(&name, (uint64_t)os_process_id());
 }
 

@@ -1,6 +1,6 @@
 """A program that shows figures as the library does, and answers requests with what the test has prepared.
 
-Run as a script, it is that program; tests import the rest. The layout is that of docs/statistics.md.
+Run as a module, it is that program; tests import the rest. The layout is that of docs/statistics.md.
 """
 
 import json
@@ -17,7 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-SHARED_MEMORY = Path("/dev/shm")
+from tests.live_path import live_path
+
+REPOSITORY = Path(__file__).parents[2]
 BUFFER_BYTES = 1 << 16
 TEXT_OFFSET = 4096
 HEADER = struct.Struct("<8sIIQI4xQQQQIIQIi")
@@ -54,8 +56,10 @@ class Program:
 @contextmanager
 def running(program: Program, wrapper: tuple[str, ...] = ()) -> Iterator["subprocess.Popen[str]"]:
     """The program, once it has published; killed at the end, and its file removed."""
-    command = [*wrapper, sys.executable, __file__]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    command = [*wrapper, sys.executable, "-m", "tests.cli.live_file"]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY
+    )
     try:
         assert process.stdin is not None
         json.dump(program.__dict__, process.stdin)
@@ -66,7 +70,7 @@ def running(program: Program, wrapper: tuple[str, ...] = ()) -> Iterator["subpro
     finally:
         process.kill()
         process.wait()
-        path_of(process.pid).unlink(missing_ok=True)
+        live_path(process.pid).unlink(missing_ok=True)
 
 
 @contextmanager
@@ -78,16 +82,12 @@ def crashed(program: Program) -> Iterator[int]:
         yield process.pid
 
 
-def path_of(pid: int) -> Path:
-    return SHARED_MEMORY / f"hakmem-{os.geteuid()}-{pid}"
-
-
 def start_ticks(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
 
 
 def _serve(program: Program) -> None:
-    path = path_of(os.getpid())
+    path = live_path(os.getpid())
     path.unlink(missing_ok=True)  # of one that had this number before
     with path.open("xb+") as file:
         path.chmod(0o600)

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.live_path import live_path
+
 from .command import Command
 from .conftest import Compile
-from .live_file import Program, crashed, path_of, running, sample_statistics
+from .live_file import Program, crashed, running, sample_statistics
 
 NOBODY = 65534
 EVERY = pytest.mark.parametrize("command", ["stats", "top", "profile", "map"])
@@ -25,7 +27,7 @@ ASKING = pytest.mark.parametrize(
 def sleeper() -> Iterator[int]:
     """A process that does not run on HAKMEM."""
     process = subprocess.Popen(["sleep", "60"])
-    path_of(process.pid).unlink(missing_ok=True)  # of a crashed one that had this number before
+    live_path(process.pid).unlink(missing_ok=True)  # of a crashed one that had this number before
     yield process.pid
     process.kill()
     process.wait()
@@ -35,7 +37,7 @@ def sleeper() -> Iterator[int]:
 def test_no_such_process(hakmem: Command, command: str) -> None:
     process = subprocess.Popen(["true"])
     process.wait()
-    path_of(process.pid).unlink(missing_ok=True)
+    live_path(process.pid).unlink(missing_ok=True)
     outcome = hakmem(command, str(process.pid))
     assert outcome.status == 1
     assert f"there is no process {process.pid}" in outcome.error_line()
@@ -55,7 +57,7 @@ def test_a_process_that_nobody_has_waited_for(hakmem: Command, command: str) -> 
     assert process.stdout is not None
     assert process.stdout.read() == b""
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    path_of(process.pid).unlink(missing_ok=True)
+    live_path(process.pid).unlink(missing_ok=True)
     outcome = hakmem(command, str(process.pid))
     process.wait()
     assert outcome.status == 1
@@ -157,7 +159,7 @@ def test_a_process_that_has_ended_answers_no_more(hakmem: Command, command: str)
 def test_an_idle_process(hakmem: Command, arguments: tuple[str, ...]) -> None:
     with running(Program(sample_statistics(), idle=True)) as process:
         outcome = hakmem(arguments[0], str(process.pid), *arguments[1:], "--wait", "0.1")
-        left = list(path_of(process.pid).parent.glob(f"{path_of(process.pid).name}.*"))
+        left = list(live_path(process.pid).parent.glob(f"{live_path(process.pid).name}.*"))
     assert outcome.status == 1
     assert outcome.error_line().startswith(f"hakmem: process {process.pid} (python")
     assert "no answer within 0.1 s; it answers at its next slow path" in outcome.error_line()
@@ -167,14 +169,14 @@ def test_an_idle_process(hakmem: Command, arguments: tuple[str, ...]) -> None:
 def test_what_nobody_waits_for_any_more_does_not_happen(hakmem: Command, tmp_path: Path) -> None:
     with running(Program(sample_statistics(), idle=True)) as process:
         hakmem("profile", str(process.pid), "--start", "--wait", "0")
-        kind = path_of(process.pid).read_bytes()[68]
+        kind = live_path(process.pid).read_bytes()[68]
     assert kind == 7  # publish now
 
 
 def test_the_end_of_sampling_is_wanted_still_when_nobody_waits_for_it(hakmem: Command) -> None:
     with running(Program(sample_statistics(), idle=True)) as process:
         hakmem("profile", str(process.pid), "--stop", "--wait", "0")
-        kind = path_of(process.pid).read_bytes()[68]
+        kind = live_path(process.pid).read_bytes()[68]
     assert kind == 6  # stop profiling
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,8 @@ LEAK_BYTES = 64 << 20
 # What the program's work may hold at the moment of a measurement: it is asked while it works.
 WORK_BYTES = 4000 // 50 * sum(64 * n for n in range(1, 51))
 BURST_BLOCKS = 200_000
+# The program allocates all the time, so that it comes to publish what it has.
+PUBLISHED_AFTER_S = 1.0
 TURNED_OVER_BYTES = 32 << 20
 # Does what it is told line by line, and allocates a little meanwhile, as a program does that is not idle.
 SOURCE = """
@@ -131,11 +134,17 @@ def program(compiled: Compile) -> Path:
     return compiled(SOURCE, "-fno-omit-frame-pointer", "-g", name="planted")
 
 
+# With processes of its own, as a container, but no other file system.
+OWN_NUMBERS = ("unshare", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc")
+
+
 @contextmanager
-def started(inside: Command, program: Path, **variables: str) -> Iterator[tuple[str, Told]]:
-    """Its process id, and how to tell it what to do."""
+def started(
+    inside: Command, program: Path, wrapper: tuple[str, ...] = (), **variables: str
+) -> Iterator[tuple[str, Told]]:
+    """Its process id (that of the wrapper, if there is one), and how to tell it what to do."""
     with subprocess.Popen(
-        [*inside.arguments, "run", program],
+        [*wrapper, *inside.arguments, "run", program],
         env={**inside.environment, **variables},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -155,6 +164,28 @@ def started(inside: Command, program: Path, **variables: str) -> Iterator[tuple[
             assert process.stdin is not None
             process.stdin.close()
             process.stdin = None
+
+
+def only_child(pid: str) -> str:
+    (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return child
+
+
+def test_containers_that_share_the_folder_take_no_page_from_each_other(
+    inside: Command, program: Path
+) -> None:
+    with (
+        started(inside, program, OWN_NUMBERS) as (first, tell_first),
+        started(inside, program, OWN_NUMBERS) as (second, _),
+    ):
+        tell_first("leak")
+        leaking, other = only_child(first), only_child(second)
+        time.sleep(PUBLISHED_AFTER_S)
+        live = {
+            pid: json.loads(inside("stats", pid, "--json").stdout)["memory"]["live_bytes"]
+            for pid in (leaking, other)
+        }
+        assert live[leaking] > LEAK_BYTES > live[other]
 
 
 def live_files(pid: str) -> list[Path]:

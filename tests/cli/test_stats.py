@@ -15,8 +15,10 @@ import pytest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.live_path import live_path
+
 from .command import REPOSITORY, Command
-from .live_file import ENDS_SOON_S, Program, crashed, path_of, running, sample_statistics
+from .live_file import ENDS_SOON_S, Program, crashed, running, sample_statistics
 
 STATISTICS = sample_statistics()
 
@@ -312,7 +314,7 @@ os.execv({sys.executable!r}, ["python", "-c", "import time; print('became', flus
     finally:
         process.kill()
         process.wait()
-        path_of(process.pid).unlink()
+        live_path(process.pid).unlink()
     assert outcome.status == 1
     assert "has become another program" in outcome.error_line()
 
@@ -336,7 +338,7 @@ def test_a_damaged_file(hakmem: Command) -> None:
         assert outcome.status == 1
         assert said in outcome.error_line()
     with running(Program(STATISTICS)) as process:
-        os.truncate(path_of(process.pid), 4096)
+        os.truncate(live_path(process.pid), 4096)
         assert "it is cut off" in hakmem("stats", str(process.pid)).error_line()
 
 

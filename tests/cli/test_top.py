@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from . import live_file
+from tests.live_path import live_path
+
 from .command import Command
-from .live_file import ENDS_SOON_S, Program, path_of, running, sample_statistics
+from .live_file import ENDS_SOON_S, Program, running, sample_statistics
 from .terminal import Terminal
 
 STATISTICS = sample_statistics()
@@ -148,7 +149,7 @@ def test_the_largest_process_of_a_command_is_shown(hakmem: Command, tmp_path: Pa
     config = tmp_path / "config.json"
     config.write_text(json.dumps(Program(STATISTICS, lifetime_seconds=ENDS_SOON_S, tidy=True).__dict__))
     # Not on HAKMEM itself, whose own file its would replace: the command might have opened that one.
-    command = ["sh", "-c", f'LD_PRELOAD= "{sys.executable}" "{live_file.__file__}" <"{config}"; exit 3']
+    command = ["sh", "-c", f'LD_PRELOAD= "{sys.executable}" -m tests.cli.live_file <"{config}"; exit 3']
     outcome = hakmem("top", "--interval", "0.2", "--", *command)
     assert outcome.status == 3
     assert outcome.stdout.count("fake (") > 2
@@ -185,7 +186,7 @@ def test_a_program_that_becomes_another_is_followed(hakmem: Command) -> None:
         )
         assert watching.stdout is not None
         first = watching.stdout.readline()
-        path = path_of(process.pid)
+        path = live_path(process.pid)
         data = bytearray(path.read_bytes()).replace(b'"fake"', b'"anew"')
         path.with_name(path.name + ".new").write_bytes(data)
         path.with_name(path.name + ".new").rename(path)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from ..live_path import live_path
 from .builder import Builder
 from .harness import Runner
 
@@ -32,7 +33,7 @@ ANSWERS = 100
 
 
 def test_a_pipe_under_a_dead_process_name_stops_nobody(runner: Runner) -> None:
-    pipe = Path(f"/dev/shm/hakmem-{os.geteuid()}-{NOBODY}")
+    pipe = live_path(NOBODY)
     os.mkfifo(pipe)
     try:
         finished = runner.run([sys.executable, "-c", BUSY], env={"PYTHONMALLOC": "malloc"})
@@ -51,7 +52,7 @@ def test_children_forked_in_a_handler_leave_page_and_answers_to_their_parent(
     told = tmp_path / "told"
     program = str(builder.program("c/forks_in_handler_until_told.c"))
     with subprocess.Popen([program, str(told)], env=runner.preloaded_environment()) as process:
-        page = Path(f"/dev/shm/hakmem-{os.geteuid()}-{process.pid}")
+        page = live_path(process.pid)
         try:
             while not page.exists() or page.stat().st_size < LIVE_PAGE_BYTES:
                 assert process.poll() is None

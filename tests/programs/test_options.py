@@ -200,6 +200,13 @@ def test_bad_option_value_gives_one_line_and_the_default(runner: Runner) -> None
     lines = warned.stderr.decode().splitlines()
     assert len(lines) == 1, f"expected one line on stderr\n{warned}"
     assert "HAKMEM_RETAIN_MIN" in lines[0] and "banana" in lines[0], warned
+    assert "64K or 4M, at most 128T" in lines[0], warned
+
+
+def test_a_name_too_long_for_a_file_gives_one_line(runner: Runner) -> None:
+    warned = runner.run(SMALL_RUN, env={**ON_MALLOC, "HAKMEM_PROF_FILE": "n" * 1024}, may_speak=True)
+    (line,) = warned.stderr.decode().splitlines()
+    assert "HAKMEM_PROF_FILE=nnn" in line and line.endswith("expected fewer than 1024 characters; ignored")
 
 
 @pytest.mark.parametrize("name", ["HAKMEM_RETAIN_MINI", "HAKMEM_retain_min", "HAKMEM_Stats"])

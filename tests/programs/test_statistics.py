@@ -18,6 +18,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from ..live_path import live_path
 from .builder import Builder
 from .harness import Runner, kill_group, required_program, wait_until
 
@@ -39,10 +40,6 @@ while time.monotonic() < end:
     blocks = [bytearray(size) for size in range(0, 30000, 7)]
 print("done")
 """
-
-
-def live_path(pid: int) -> Path:
-    return Path(f"/dev/shm/hakmem-{os.geteuid()}-{pid}")
 
 
 def live_statistics(pid: int) -> dict[str, Any] | None:
@@ -192,9 +189,9 @@ def test_a_crash_leaves_a_whole_page(runner: Runner) -> None:
 
 def test_a_page_left_by_another_process_of_that_number_is_replaced(runner: Runner) -> None:
     # The number is known before the program begins: a shell that leaves a page and then becomes the program.
-    script = f'printf stale > /dev/shm/hakmem-$(id -u)-$$; exec {sys.executable} -c "$0"'
+    script = f'printf stale > {live_path(0).parent}/"$1"$$; exec {sys.executable} -c "$0"'
     process = subprocess.Popen(
-        [required_program("sh"), "-c", script, BUSY],
+        [required_program("sh"), "-c", script, BUSY, live_path(0).name.removesuffix("0")],
         env=runner.preloaded_environment(ON_MALLOC),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -213,8 +210,9 @@ def test_pages_that_dead_processes_left_long_ago_are_removed(runner: Runner) -> 
     ended = subprocess.Popen([required_program("true")])
     ended.wait()
     stale = live_path(ended.pid)
-    young = stale.with_name(f"hakmem-{os.geteuid()}-0{ended.pid}")
-    of_the_living = stale.with_name(f"hakmem-{os.geteuid()}-0{os.getpid()}")
+    begin = live_path(0).name  # so that the number after it is the same process's
+    young = stale.with_name(f"{begin}{ended.pid}")
+    of_the_living = stale.with_name(f"{begin}{os.getpid()}")
     now = int(time.time() * 1000)
     two_hours_ago = now - 2 * 3_600_000
     try:
@@ -352,19 +350,20 @@ def test_what_cannot_be_known_without_files_is_not_said(runner: Runner, builder:
 
 
 def test_a_forked_child_leaves_its_parents_page_alone(runner: Runner) -> None:
-    code = """
+    begin = str(live_path(0)).removesuffix("0")
+    code = f"""
 import os, sys, time
 def busy(seconds):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         blocks = [bytearray(size) for size in range(0, 30000, 7)]
 busy(0.3)
-mine = f"/dev/shm/hakmem-{os.geteuid()}-{os.getpid()}"
+mine = f"{begin}{{os.getpid()}}"
 before = open(mine, "rb").read()
 child = os.fork()
 if child == 0:
     busy(2)
-    own = f"/dev/shm/hakmem-{os.geteuid()}-{os.getpid()}"
+    own = f"{begin}{{os.getpid()}}"
     os._exit(0 if os.path.exists(own) and not os.unlink(own) else 1)
 assert os.waitpid(child, 0)[1] == 0
 assert open(mine, "rb").read() == before

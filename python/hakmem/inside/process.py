@@ -16,6 +16,7 @@ _ENDED_STATES = ("Z", "X")
 class Process:
     pid: int
     own_pid: int  # by which it knows itself: another number inside a container
+    namespace: int | None  # in which that number is its own; none where this user may not see it
     name: str
     uid: int
     start_ticks: int  # with the number, this tells a process from all others since the machine started
@@ -99,10 +100,19 @@ def look_up(pid: int) -> Process | None:
     return Process(
         pid=pid,
         own_pid=int(lines["NSpid"].split()[-1]) if "NSpid" in lines else pid,
+        namespace=namespace_of(pid),
         name=name,
         uid=int(lines["Uid"].split()[1]),
         start_ticks=int(fields[19]),
     )
+
+
+def namespace_of(pid: int | str) -> int | None:
+    """The namespace of processes that it is in ("self": of this one); none where that is not to be seen."""
+    try:
+        return Path(f"/proc/{pid}/ns/pid").stat().st_ino
+    except OSError:
+        return None
 
 
 def family(pid: int) -> list[int]:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 from hakmem.errors import HakmemError
 from hakmem.inside.live_file import WHEN_IT_ANSWERS, LiveFile, Publication
-from hakmem.inside.process import Process, look_up, user_name
+from hakmem.inside.process import Process, look_up, namespace_of, user_name
 
 SHARED_MEMORY = Path("/dev/shm")
+# The kernel's number for the namespace of processes that a machine starts with.
+_FIRST_NAMESPACE = 0xEFFFFFFC
 LONGEST_ENDING_SECONDS = 1.0  # what a process that has removed its file may need until it is gone
 _FIRST_FIGURES = f"it does once it is 50 ms old or uses 32 MiB, {WHEN_IT_ANSWERS}"
 # Settings with which a process has no figures to publish, and their values that do so.
@@ -91,7 +93,7 @@ def _published(process: Process) -> Target | None:
         (SHARED_MEMORY, process.pid),
     )
     for folder, number in places:
-        for path in _candidates(folder, number):
+        for path in _candidates(folder, number, process.namespace):
             with suppress(OSError):
                 file = LiveFile(_outside(path))
                 try:
@@ -124,7 +126,7 @@ def _is_of(file: LiveFile, process: Process, number: int) -> bool:
 
 def _left_behind(pid: int) -> Target:
     refused: OSError | None = None
-    for path in _candidates(SHARED_MEMORY, pid):
+    for path in _candidates(SHARED_MEMORY, pid, namespace_of("self")):
         try:
             return Target(pid, None, LiveFile(path))
         except OSError as error:
@@ -145,16 +147,21 @@ def _outside(path: Path) -> Path:
     return path
 
 
-def _candidates(folder: Path, number: int) -> list[Path]:
+def _candidates(folder: Path, number: int, namespace: int | None) -> list[Path]:
     """Live files for that number, the newest first: users have different ones, so that one may be stale."""
     with suppress(OSError):
-        found = [path for path in folder.glob(f"hakmem-*-{number}") if _user_of(path).isdecimal()]
+        found = [path for path in folder.glob(f"hakmem-*-{number}") if _may_be_of(path, namespace)]
         return sorted(found, key=lambda path: path.lstat().st_mtime, reverse=True)
     return []
 
 
-def _user_of(path: Path) -> str:
-    return path.name.split("-")[1]
+def _may_be_of(path: Path, namespace: int | None) -> bool:
+    """Containers may share the folder: names have the number of their namespace, but for the first one."""
+    _, *numbers = path.name.split("-")
+    if not all(number.isdecimal() for number in numbers) or len(numbers) not in (2, 3):
+        return False
+    named = int(numbers[1]) if len(numbers) == 3 else _FIRST_NAMESPACE
+    return namespace is None or named == namespace
 
 
 def _why_nothing(process: Process) -> HakmemError:

@@ -171,7 +171,7 @@ int main(int argc, char **argv) {
         refuse_files();
         churn(300);
     } else {
-        churn(200);
+        churn(1000); /* by then they are, also on a busy machine */
         allow_little();
         churn(500);
     }
