@@ -31,27 +31,28 @@ HAK_EXPORT const char *hak_version(void);
 /* ---- Allocation ---------------------------------------------------------------------------- */
 
 /* As malloc: a block of at least `size` bytes, or NULL with errno ENOMEM. `size` 0 gives a unique
- * block that must be freed. Sizes over PTRDIFF_MAX fail. Cost: about 16 instructions when the
- * thread's magazine for the size has a block. */
+ * block that must be freed. Sizes over PTRDIFF_MAX fail. Cost: 16 instructions when the thread's
+ * magazine for the size has a block, 36 above 1 KiB. */
 HAK_EXPORT void *hak_malloc(size_t size);
 
 /* As calloc: zeroed; an overflowing product fails with ENOMEM. Memory fresh from the OS is not
  * written again in the large and huge lanes. */
 HAK_EXPORT void *hak_calloc(size_t count, size_t size);
 
-/* As realloc: NULL `ptr` allocates; `size` 0 frees `ptr` and returns NULL (as glibc). On failure
- * the old block is untouched. In place where the block or its run can hold `size`; huge blocks move
- * by mremap, not by copying. */
+/* As realloc: NULL `ptr` allocates; `size` 0 frees `ptr` and returns NULL (as glibc). NULL with errno
+ * ENOMEM on failure, and the old block is untouched. In place where the block or its run can hold `size`;
+ * huge blocks move by mremap, not by copying. */
 HAK_EXPORT void *hak_realloc(void *ptr, size_t size);
 
-/* `alignment` must be a power of two (any, beyond a page too), else NULL and EINVAL. */
+/* `alignment` must be a power of two (any, beyond a page too), else NULL and EINVAL; ENOMEM as malloc. */
 HAK_EXPORT void *hak_aligned_alloc(size_t alignment, size_t size);
 
 /* As free: NULL is ignored, errno is kept. A pointer that is not a live block aborts with one line
  * naming the misuse, at once or when the magazine is flushed; a block of libc's goes to libc. */
 HAK_EXPORT void hak_free(void *ptr);
 
-/* Bytes usable at `ptr` (at least what was asked for); 0 for NULL. */
+/* Bytes usable at `ptr` (at least what was asked for); 0 for NULL. What is seen not to be a live block aborts
+ * as in hak_free; of a block of libc's it is what libc says. */
 HAK_EXPORT size_t hak_usable_size(const void *ptr);
 
 /* Bytes that a request of `size` would get at least; 0 if no request of that size can succeed. (From 2 KiB on
@@ -72,12 +73,14 @@ HAK_EXPORT size_t hak_size_class_slab_bytes(int size_class); /* of the slab run;
 
 /* ---- Giving memory back -------------------------------------------------------------------- */
 
-/* Returns the blocks of the calling thread's magazine for one tiny class to their slabs. Gives the
- * number of blocks returned, or -1 with EINVAL if `size_class` is not a tiny class.
- * Cost: one atomic operation for each bitmap word touched. */
+/* Returns to their slabs what the calling thread caches of one tiny class: its magazine, and its stock (what
+ * the magazine had no room for). Gives the number of blocks returned, or -1 with EINVAL if `size_class` is
+ * not a tiny class. Cost: one atomic operation for each bitmap word touched. */
 HAK_EXPORT int hak_tiny_magazine_flush(int size_class);
 
-/* The same for every class, mid ones and the buffer of remote frees included. */
+/* Returns all that the calling thread caches: magazines and stocks of all classes, its buffer of remote
+ * frees, what others have freed of its blocks, and the runs of large blocks that it keeps. Gives the number
+ * of blocks and runs returned. */
 HAK_EXPORT size_t hak_tiny_magazine_flush_all(void);
 
 /* Gives back to the OS all that can be: takes what the caches of the calling thread, of sleeping threads and
@@ -122,9 +125,9 @@ HAK_EXPORT int hak_site_get(hak_site_t site, hak_site_stats_t *out);
  * many sites there are. Exact when no other thread allocates at a site meanwhile. */
 HAK_EXPORT size_t hak_site_list(hak_site_stats_t *out, size_t capacity);
 
-/* All sites, most live bytes first, as a table and as JSON (docs/statistics.md), written to `fd`. 0, or -1
- * with errno. */
+/* All sites, most live bytes first, as a table written to `fd`. */
 HAK_EXPORT void hak_sites_print(int fd);
+/* The same as JSON (docs/statistics.md): 0, or -1 with errno. */
 HAK_EXPORT int hak_sites_json(int fd);
 
 /* ---- Profiles ------------------------------------------------------------------------------ */
@@ -178,8 +181,9 @@ extern const char *hakmem_conf;
 
 /* ---- Seeing inside ------------------------------------------------------------------------- */
 
-/* docs/statistics.md explains every figure. Cost of the next three: a walk over all slabs, a few superslabs
- * at a time, and one system call for each 8 MiB; no thread waits for longer than one step of it. */
+/* docs/statistics.md explains every figure. Cost of all that follow but hak_stats_reset, and of mallinfo,
+ * mallinfo2, malloc_info and malloc_stats: a walk over all slabs, a few superslabs at a time, and one system
+ * call for each 8 MiB; no thread waits for longer than one step of it. Not for signal handlers. */
 
 /* One readable screen of statistics, written to `fd`. */
 HAK_EXPORT void hak_stats_print(int fd);

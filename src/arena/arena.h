@@ -3,7 +3,7 @@
  * Promises that free memory which stays resident is at most what retention_bound says, purged
  * by the thread that exceeds it, and that what lies idle is given back (decay.h); that a run said to be zero
  * reads as zero; that a run is given to one taker only. One lock, taken once for each run, never held
- * during madvise. Relies on regions and on the options.
+ * while pages are given back or faulted in. Relies on regions and on the options.
  */
 #ifndef HAKMEM_ARENA_ARENA_H
 #define HAKMEM_ARENA_ARENA_H

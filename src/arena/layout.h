@@ -8,8 +8,8 @@
  *               or internal memory; a run of whole superslabs for one huge block
  *      block    what the program gets: no header, no link
  *
- * Everything that is known of a slab stands in its header (slab/slab.h) and in one page-map word;
- * both are found from an address by shifts and one table (arena/region.h).
+ * Everything that is known of a slab stands in its header (slab_header.h) and in one page-map word;
+ * both are found from an address by shifts and one table (region_index.h).
  */
 #ifndef HAKMEM_ARENA_LAYOUT_H
 #define HAKMEM_ARENA_LAYOUT_H
