@@ -1,20 +1,18 @@
 """Finds the installed programs, and makes the environments they run in."""
 
 import os
-import re
 import shutil
 import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from hakmem.preload import PRELOAD_VARIABLE
+from hakmem.preload import PRELOAD_VARIABLE, preloaded
 
 from bench.programs.program import ProgramMissing, RunFailed
 
 # What the harness sets to choose an allocator.
 _CHOOSING_VARIABLES = (PRELOAD_VARIABLE, "GLIBC_TUNABLES")
-_SEPARATORS = re.compile(r"[ :]+")
 _LIBC = "libc.so.6"
 
 
@@ -26,8 +24,7 @@ def require(command: str, package: str) -> Path:
 
 def chosen_allocator() -> Path | None:
     """The library that the environment preloads; None for the system's malloc."""
-    entries = _SEPARATORS.split(os.environ.get(PRELOAD_VARIABLE, ""))
-    return next((Path(entry) for entry in entries if entry), None)
+    return next(map(Path, preloaded(os.environ)), None)
 
 
 def measured_environment(*, over_its_own: bool = False) -> dict[str, str]:

@@ -1,7 +1,6 @@
 """Finds the allocators of this machine, and makes the environment that runs a program on one of them."""
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -11,7 +10,7 @@ from hakmem import peer_cache
 from hakmem.errors import HakmemError
 from hakmem.installed import KINDS, Kind, is_allocator, libraries_of, linkable_libraries, version_in_name
 from hakmem.library import find_library
-from hakmem.preload import PRELOAD_VARIABLE
+from hakmem.preload import PRELOAD_VARIABLE, is_preloadable, preloaded
 from hakmem.probe import probe
 
 HAKMEM = "hakmem"
@@ -22,7 +21,6 @@ NAMES = (HAKMEM, SYSTEM, *(kind.name for kind in KINDS))
 # allocator needs the variable, the others get that.
 _NEUTRAL = {"GLIBC_TUNABLES": "glibc.pthread.rseq=1"}
 _PRELOAD_LENGTH = 512
-_SEPARATORS = re.compile(r"[ :]+")
 
 
 @dataclass(frozen=True)
@@ -64,8 +62,7 @@ def environment_for(allocator: Allocator, base: Mapping[str, str]) -> dict[str, 
     Whichever the allocator, the variables are the same in number, order and length: a program's stack
     begins below them, and where it begins changes how fast the program runs.
     """
-    listed = _SEPARATORS.split(base.get(PRELOAD_VARIABLE, ""))
-    others = [entry for entry in listed if entry and not is_allocator(entry)]
+    others = [entry for entry in preloaded(base) if not is_allocator(entry)]
     library = str(allocator.library or "")
     if problem := _preload_problem(library):
         raise HakmemError(f"cannot preload '{library}': {problem}")
@@ -153,6 +150,6 @@ def _tried(candidate: Allocator) -> Allocator | Missing:
 def _preload_problem(library: str) -> str | None:
     if len(library) > _PRELOAD_LENGTH:
         return f"its path is longer than {_PRELOAD_LENGTH} characters; copy it elsewhere"
-    if _SEPARATORS.search(library):
+    if not is_preloadable(library):
         return "LD_PRELOAD cannot carry a path with a space or a colon; copy it elsewhere"
     return None

@@ -27,18 +27,17 @@ from hakmem.compare_report import (
 from hakmem.ending import shell_status_of_code
 from hakmem.errors import EXIT_FAILURE, HakmemError
 from hakmem.inside.commands import map_command, stats, top
-from hakmem.inside.output import STANDARD_OUTPUT, OutputFile, require_writable, text_output
 from hakmem.inside.profile_commands import flame, profile, symbols
 from hakmem.library import Library, find_library
 from hakmem.memory_plot import draw, require_drawable
+from hakmem.output import require_writable, text_output
 from hakmem.program import cannot_execute, no_command, program_and_library, require_preloadable, resolve
-from hakmem.program_options import AS_JSON, COMMAND, PROGRAM_COMMAND, shown_output
+from hakmem.program_options import AS_JSON, COMMAND, POLLING, PROGRAM_COMMAND, REPORT, RUNS, shown_output
 from hakmem.report import console, options_table, print_comparison
 from hakmem.tune.command import tune_command
 from hakmem.versus import compare
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-_REPORT_FILE = OutputFile()
 
 _EXAMPLES = """
 \b
@@ -129,24 +128,9 @@ def run(stats: bool, command: tuple[str, ...]) -> NoReturn:
 
 
 @cli.command(context_settings=PROGRAM_COMMAND)
-@click.option(
-    "--runs",
-    type=click.IntRange(1, 1000),
-    default=3,
-    show_default=True,
-    help="Rounds of each side.",
-)
-@click.option(
-    "--polling",
-    is_flag=True,
-    help="Do not trace the program: for programs that use ptrace. RSS at the end is then approximate (~).",
-)
-@click.option(
-    "--report",
-    type=_REPORT_FILE,
-    default=STANDARD_OUTPUT,
-    help="Write the comparison to this file instead of standard output.",
-)
+@RUNS
+@POLLING
+@REPORT
 @COMMAND
 def versus(runs: int, polling: bool, report: Path, command: tuple[str, ...]) -> NoReturn:
     """Run COMMAND in turn on HAKMEM and on libc's malloc, and compare what it took.
@@ -184,26 +168,15 @@ def options(as_json: bool) -> None:
     metavar="A,B,C",
     help="Only these, by their names in 'hakmem allocators'. Default: all that work here.",
 )
-@click.option(
-    "--runs", type=click.IntRange(1, 1000), default=3, show_default=True, help="Runs on each allocator."
-)
-@click.option(
-    "--polling",
-    is_flag=True,
-    help="Do not trace the program: for programs that use ptrace. RSS at exit is then approximate (~).",
-)
+@RUNS
+@POLLING
 @click.option(
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Draw RSS over time into this file (.png, .svg, .pdf), from one more run on each.",
 )
 @AS_JSON
-@click.option(
-    "--report",
-    type=_REPORT_FILE,
-    default=STANDARD_OUTPUT,
-    help="Write the comparison to this file instead of standard output.",
-)
+@REPORT
 @COMMAND
 def compare_command(
     *,

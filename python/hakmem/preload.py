@@ -11,9 +11,19 @@ PRELOAD_VARIABLE = "LD_PRELOAD"
 _SEPARATORS = re.compile(r"[ :]+")
 
 
+def preloaded(environment: Mapping[str, str]) -> list[str]:
+    """What the dynamic linker is to preload, in order."""
+    return [entry for entry in _SEPARATORS.split(environment.get(PRELOAD_VARIABLE, "")) if entry]
+
+
+def is_preloadable(path: str) -> bool:
+    """Whether LD_PRELOAD can carry it."""
+    return not _SEPARATORS.search(path)
+
+
 def with_hakmem(environment: Mapping[str, str], library: Path) -> dict[str, str]:
     """`environment` with `library` first in LD_PRELOAD; what was there before stays, after it."""
-    if _SEPARATORS.search(str(library)):
+    if not is_preloadable(str(library)):
         raise HakmemError(
             f"LD_PRELOAD cannot carry a path with a space or a colon: '{library}'; "
             "copy the library elsewhere and set HAKMEM_LIBRARY to it"
@@ -31,5 +41,4 @@ def without_hakmem(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _others(environment: Mapping[str, str]) -> list[str]:
-    listed = _SEPARATORS.split(environment.get(PRELOAD_VARIABLE, ""))
-    return [entry for entry in listed if entry and not Path(entry).name.startswith(LIBRARY_NAME)]
+    return [entry for entry in preloaded(environment) if not Path(entry).name.startswith(LIBRARY_NAME)]

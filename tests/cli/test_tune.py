@@ -155,6 +155,13 @@ class TestOwnSettings:
         assert "the settings 'HAKMEM_RETAIN_MIN=much' cannot be tried: " in line
         assert "expected a size such as" in line
 
+    def test_in_force_already(self, tune: Command, tmp_path: Path) -> None:
+        ran = tmp_path / "ran"
+        outcome = tune("--only", "--try", "HAKMEM_DECAY_MS=500", "touch", str(ran))
+        assert outcome.status == 1
+        assert "'HAKMEM_DECAY_MS=500' is what is in force already" in outcome.error_line()
+        assert not ran.exists()
+
     def test_none(self, tune: Command) -> None:
         outcome = tune("--only", "true")
         assert outcome.status == 2

@@ -12,7 +12,6 @@ from hakmem.errors import HakmemError
 from hakmem.inside.asking import WAIT_OPTION, answer_of, ask
 from hakmem.inside.freshness import change_since, shown_age
 from hakmem.inside.live_file import Kind, Publication
-from hakmem.inside.output import STANDARD_OUTPUT, OutputFile, write_whole
 from hakmem.inside.parameters import PID, Seconds
 from hakmem.inside.process import Process, resident_now
 from hakmem.inside.slab_map import parse_slab_map
@@ -22,10 +21,11 @@ from hakmem.inside.statistics import statistics_of
 from hakmem.inside.stats_report import heading_of, print_stats
 from hakmem.inside.target import LONGEST_ENDING_SECONDS, Target, open_running, open_target
 from hakmem.inside.top import top_of_command, top_of_process
-from hakmem.inside.units import shown_seconds
 from hakmem.memory_plot import require_drawable
+from hakmem.output import STANDARD_OUTPUT, OutputFile, write_whole
 from hakmem.program import program_and_library
 from hakmem.report import console
+from hakmem.units import shown_seconds
 
 _SHORTEST_PERIOD = 0.05
 

@@ -11,7 +11,7 @@ from importlib import resources
 from xml.sax.saxutils import escape
 
 from hakmem.inside.call_tree import Node
-from hakmem.inside.units import shown_amount, shown_share
+from hakmem.units import shown_amount, shown_share
 
 _WIDTH = 1200.0
 _SIDE = 10.0

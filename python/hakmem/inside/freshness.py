@@ -3,7 +3,7 @@
 from hakmem.inside.live_file import Publication
 from hakmem.inside.process import Resident
 from hakmem.inside.statistics import Statistics
-from hakmem.inside.units import shown_bytes, shown_seconds
+from hakmem.units import shown_bytes, shown_seconds
 
 LIVE_SECONDS = 1.0
 _NOTABLE = 0.05

@@ -18,7 +18,6 @@ from hakmem.inside.call_tree import call_tree
 from hakmem.inside.flame import flame_svg
 from hakmem.inside.heap_profile import WEIGHTS, HeapProfile, parse_heap_profile, read_heap_profile
 from hakmem.inside.live_file import Kind
-from hakmem.inside.output import STANDARD_OUTPUT, OutputFile, require_writable, write_whole
 from hakmem.inside.parameters import PID, SIZE, Seconds, one_of
 from hakmem.inside.profile_report import (
     fragmentation_document,
@@ -31,8 +30,9 @@ from hakmem.inside.profile_report import (
 from hakmem.inside.statistics import statistics_of
 from hakmem.inside.symbols import Symbolizer, parse_mappings
 from hakmem.inside.target import Target, open_running
-from hakmem.inside.units import shown_bytes, shown_count
+from hakmem.output import STANDARD_OUTPUT, OutputFile, require_writable, write_whole
 from hakmem.report import console
+from hakmem.units import shown_bytes, shown_count
 
 _TOP = 10  # where nothing else is printed
 _REQUESTS = {"heap": Kind.HEAP, "fragmentation": Kind.FRAGMENTATION, "sites": Kind.SITES}

@@ -12,7 +12,7 @@ from rich.text import Text
 from hakmem.errors import HakmemError
 from hakmem.inside.heap_profile import WEIGHTS, HeapProfile
 from hakmem.inside.symbols import Frame, Symbolizer
-from hakmem.inside.units import shown_amount, shown_bytes, shown_count, shown_rate, shown_seconds, shown_share
+from hakmem.units import shown_amount, shown_bytes, shown_count, shown_rate, shown_seconds, shown_share
 
 _MOST_FRAMES = 12
 _SAMPLES_FOR_A_FIGURE = 10

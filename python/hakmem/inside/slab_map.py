@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import Any
 
 from hakmem.errors import HakmemError
-from hakmem.inside.units import shown_bytes, shown_count, shown_share
+from hakmem.units import shown_bytes, shown_count, shown_share
 
 _SPARSE = 0.25
 

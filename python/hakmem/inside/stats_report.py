@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hakmem.inside.statistics import COUNTERS, LANES, Statistics
-from hakmem.inside.units import shown_bytes, shown_count, shown_seconds, shown_share
+from hakmem.units import shown_bytes, shown_count, shown_seconds, shown_share
 
 # What `stats` and `top` mean by these.
 RESIDENT_MEANS = "the allocator's memory"

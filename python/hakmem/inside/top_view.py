@@ -16,7 +16,7 @@ from hakmem.inside.stats_report import (
     classes_table,
     shown_fallbacks,
 )
-from hakmem.inside.units import shown_bytes, shown_count, shown_rate
+from hakmem.units import shown_bytes, shown_count, shown_rate
 
 _LEVELS = "▁▂▃▄▅▆▇█"
 _CURVE_STYLES = {"live": "green", "resident": "blue", "retained": "cyan", "whole process": "magenta"}

@@ -8,9 +8,9 @@ from typing import NoReturn
 
 import click
 
-from hakmem.inside.output import STANDARD_OUTPUT, OutputFile, require_writable, text_output
+from hakmem.output import OutputFile, require_writable, text_output
 from hakmem.program import program_and_library
-from hakmem.program_options import AS_JSON, COMMAND, PROGRAM_COMMAND, shown_output
+from hakmem.program_options import AS_JSON, COMMAND, POLLING, PROGRAM_COMMAND, REPORT, shown_output
 from hakmem.report import console
 from hakmem.tune.policies import POLICIES, policy_of
 from hakmem.tune.report import print_tuning, tuning_document, write_settings
@@ -46,14 +46,9 @@ from hakmem.tune.search import PRICES, tune
     type=OutputFile(),
     help="Write what was found to this file, as NAME=VALUE lines: for `env`, or systemd's EnvironmentFile=.",
 )
-@click.option("--polling", is_flag=True, help="Do not trace the program: for programs that use ptrace.")
+@POLLING
 @AS_JSON
-@click.option(
-    "--report",
-    type=OutputFile(),
-    default=STANDARD_OUTPUT,
-    help="Write the report to this file instead of standard output.",
-)
+@REPORT
 @COMMAND
 def tune_command(
     *,

@@ -4,11 +4,13 @@ import math
 import signal
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from hakmem.allocators import HAKMEM, Allocator
 from hakmem.ending import shell_status
+from hakmem.errors import HakmemError
 from hakmem.measure import Measurement
 from hakmem.rounds import Round
 from hakmem.runner import Runner, order_of
@@ -97,13 +99,17 @@ class Tuning:
 
 
 def contenders_of(policies: Sequence[Policy]) -> tuple[Contender, list[Contender]]:
-    """The settings in force, and those of the policies that are something else."""
-    reference = Contender(REFERENCE, settings_of(REFERENCE))
+    """The settings in force, and those of the policies that are something else; raises if none is."""
+    with ThreadPoolExecutor() as pool:  # each is a process
+        (in_force, *others) = pool.map(settings_of, (REFERENCE, *policies))
+    reference = Contender(REFERENCE, in_force)
     different: list[Contender] = []
-    for policy in policies:
-        settings = settings_of(policy)
+    for policy, settings in zip(policies, others, strict=True):
         if all(settings != other.settings for other in (reference, *different)):
             different.append(Contender(policy, settings))
+    if not different:
+        names = ", ".join(f"'{policy.name}'" for policy in policies)
+        raise HakmemError(f"nothing to try: {names} is what is in force already; try another value")
     return reference, different
 
 
