@@ -1,9 +1,11 @@
-// Threads that start together and are joined together.
+// Threads that start together, meet, and are joined together.
 #ifndef HAKMEM_TEST_THREADS_H
 #define HAKMEM_TEST_THREADS_H
 
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
+#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -35,6 +37,30 @@ template <typename Body>
 void run_in_thread(Body &&body) {
     std::thread(std::forward<Body>(body)).join();
 }
+
+// Threads that meet at points of the test and sleep in between.
+class Meeting {
+  public:
+    explicit Meeting(std::size_t members) : members_(members) {
+    }
+    void meet() {
+        std::unique_lock<std::mutex> lock(mutex_);
+        const std::size_t round = round_;
+        if (++arrived_ == members_) {
+            arrived_ = 0;
+            round_++;
+            all_here_.notify_all();
+        }
+        all_here_.wait(lock, [&] { return round_ != round; });
+    }
+
+  private:
+    std::mutex mutex_;
+    std::condition_variable all_here_;
+    std::size_t members_;
+    std::size_t arrived_ = 0;
+    std::size_t round_ = 0;
+};
 
 } // namespace hakmem_test
 

@@ -1,0 +1,122 @@
+// A program that breathes keeps what it takes again, and no more than may stay.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <thread>
+#include <vector>
+
+#include "support/decay.h"
+#include "support/lanes.h"
+#include "support/pattern.h"
+#include "support/resident.h"
+
+namespace {
+
+using hakmem_test::allocate_all;
+using hakmem_test::Decay;
+using hakmem_test::faults_so_far;
+using hakmem_test::free_all;
+using hakmem_test::kMiB;
+using hakmem_test::PointerArray;
+using hakmem_test::retained;
+using hakmem_test::set_option;
+
+using std::chrono::milliseconds;
+
+#if !HAKMEM_TEST_SANITIZED
+// A program without threads that does nothing but take as much again and again keeps up to 32 MiB of it, and
+// no more.
+class LongBreath : public Decay, public testing::WithParamInterface<std::size_t> {};
+
+TEST_P(LongBreath, TakesFewFaultsAndNoMoreThanMayStay) {
+    constexpr std::size_t kMayStay = 32 * kMiB;
+    constexpr std::size_t kRounds = 100;
+    const std::size_t bytes = GetParam() * kMiB;
+    set_option("background_thread", "0");
+    for (const std::size_t size : {bytes, kMiB, std::size_t{130'000}}) {
+        PointerArray blocks(bytes / size);
+        const auto breathe = [&](std::size_t rounds) {
+            for (std::size_t i = 0; i < rounds; i++) {
+                allocate_all(blocks, size);
+                free_all(blocks);
+            }
+        };
+        breathe(10);
+        const std::size_t before = faults_so_far();
+        breathe(kRounds);
+        if (bytes <= kMayStay) {
+            EXPECT_LE(faults_so_far() - before, bytes / 4096 * kRounds / 10) << "in blocks of " << size;
+        }
+        EXPECT_LE(retained(), kMayStay + 3 * kMiB) << "in blocks of " << size;
+    }
+    set_option("background_thread", "2");
+}
+
+INSTANTIATE_TEST_SUITE_P(MiB, LongBreath, testing::Values(12, 20, 30, 100),
+                         testing::PrintToStringParamName());
+
+// Allocates and frees the same 8 MiB every few milliseconds.
+class Breath : public testing::TestWithParam<std::size_t> {
+  protected:
+    static constexpr std::size_t kBytes = 8 * kMiB;
+    static constexpr std::size_t kPages = kBytes / 4096;
+    static constexpr int kRoundsToLearn = 20;
+    static constexpr int kRounds = 200;
+
+    static void breathe(int rounds) {
+        PointerArray blocks(std::max<std::size_t>(kBytes / GetParam(), 1));
+        for (int i = 0; i < rounds; i++) {
+            allocate_all(blocks, GetParam());
+            free_all(blocks);
+            std::this_thread::sleep_for(milliseconds(3));
+        }
+    }
+};
+
+TEST_P(Breath, TakesFewFaultsOfAProgramThatUsesMore) {
+    PointerArray rest(32);
+    allocate_all(rest, kMiB);
+    breathe(kRoundsToLearn);
+    const std::size_t before = faults_so_far();
+    breathe(kRounds);
+    EXPECT_LE(faults_so_far() - before, kPages * kRounds / 20) << "of " << kPages * kRounds << " pages used";
+    free_all(rest);
+}
+
+// Between two breaths nothing at all is in use.
+TEST_P(Breath, TakesFewFaultsOfAProgramThatUsesNothingElse) {
+    breathe(kRoundsToLearn);
+    const std::size_t before = faults_so_far();
+    breathe(kRounds);
+    EXPECT_LE(faults_so_far() - before, kPages * kRounds / 20) << "of " << kPages * kRounds << " pages used";
+}
+
+// However much it breathes, where the library's own thread gives back what is left when the program stops.
+TEST_P(Breath, TakesFewFaultsOfAProgramWithThreadsThatBreathesMore) {
+    constexpr std::size_t kTimes = 4;
+    std::thread([] {
+        std::vector<std::thread> threads;
+        const auto breathe_together = [&](int rounds) {
+            for (std::size_t i = 0; i < kTimes; i++) {
+                threads.emplace_back([=] { breathe(rounds); });
+            }
+            for (std::thread &thread : threads) {
+                thread.join();
+            }
+            threads.clear();
+        };
+        breathe_together(kRoundsToLearn);
+        const std::size_t before = faults_so_far();
+        breathe_together(kRounds);
+        EXPECT_LE(faults_so_far() - before, kTimes * kPages * kRounds / 20)
+            << "of " << kTimes * kPages * kRounds << " pages used";
+    }).join();
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, Breath, testing::Values(16, 1024, 10'000, 300'000, 2'000'000, 8'000'000),
+                         testing::PrintToStringParamName());
+#endif
+
+} // namespace

@@ -1,0 +1,121 @@
+// Near the limit of its container a program keeps less, and afterwards more again.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "os/cgroup.h"
+#include "support/decay.h"
+#include "support/lanes.h"
+#include "support/waiting.h"
+
+namespace {
+
+using hakmem_test::happens;
+using hakmem_test::kMayStayRetained;
+using hakmem_test::kMiB;
+using hakmem_test::retained;
+using hakmem_test::set_option;
+using hakmem_test::thread_count;
+using hakmem_test::use_and_free;
+
+using std::chrono::milliseconds;
+
+// A container made of files, in which the process is the only one.
+class Container {
+  public:
+    Container() {
+        std::string name = (std::filesystem::temp_directory_path() / "hakmem-container-XXXXXX").string();
+        if (mkdtemp(name.data()) == nullptr) {
+            std::perror("mkdtemp");
+            std::abort();
+        }
+        root_ = name;
+        file("/proc/self/cgroup", "0::/\n");
+        file("/proc/self/mountinfo", "30 24 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+        file(kGroup + "/memory.current", std::to_string(kUsed) + "\n");
+        limit(0);
+        cgroup_set_root(root_.c_str());
+    }
+    ~Container() {
+        std::filesystem::remove_all(root_);
+    }
+    Container(const Container &) = delete;
+    Container &operator=(const Container &) = delete;
+
+    void limit(std::size_t bytes) const {
+        file(kGroup + "/memory.max", bytes == 0 ? "max\n" : std::to_string(bytes) + "\n");
+    }
+
+    static constexpr std::size_t kUsed = 1000 * kMiB;
+
+  private:
+    const std::string kGroup = "/sys/fs/cgroup";
+
+    void file(const std::string &path, const std::string &contents) const {
+        const std::filesystem::path full = root_ + path;
+        std::filesystem::create_directories(full.parent_path());
+        std::ofstream(full.string() + ".new") << contents;
+        std::filesystem::rename(full.string() + ".new", full);
+    }
+
+    std::string root_;
+};
+
+// Frees 2 MiB, which may stay as a rule, and says how much does.
+std::size_t retained_after_breath() {
+    use_and_free(2 * kMiB);
+    const std::size_t stays = retained();
+    std::this_thread::sleep_for(milliseconds(5));
+    return stays;
+}
+
+void retain_less_in_a_full_container(const char *background_thread, bool idle_meanwhile) {
+    const Container container; // before anything has looked at the real one
+    set_option("background_thread", background_thread);
+    set_option("decay_ms", "200");
+    EXPECT_GE(retained_after_breath(), 2 * kMiB);
+
+    container.limit(Container::kUsed + 10 * kMiB);
+    EXPECT_TRUE(happens([] { return retained_after_breath() <= kMiB; })) << "near the limit";
+
+    if (idle_meanwhile) {
+        EXPECT_TRUE(happens([] { return retained() <= kMayStayRetained; }));
+#if !HAKMEM_TEST_SANITIZED
+        EXPECT_TRUE(happens([] { return thread_count() == 1; })); // nobody looks any more
+#endif
+    }
+    container.limit(4 * Container::kUsed);
+    EXPECT_TRUE(happens([] { return retained_after_breath() >= 2 * kMiB; })) << "with plenty of room again";
+}
+
+// In a process of its own, which has not looked at its real container yet.
+void expect_right_in_a_container(const char *background_thread, bool idle_meanwhile) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    const auto judged = [&] {
+        retain_less_in_a_full_container(background_thread, idle_meanwhile);
+        std::_Exit(testing::Test::HasFailure() ? 1 : 0);
+    };
+    EXPECT_EXIT(judged(), testing::ExitedWithCode(0), "");
+}
+
+TEST(DecayInAContainer, NearItsLimitLessStaysAndAfterwardsMoreAgain) {
+    expect_right_in_a_container("2", false);
+}
+
+TEST(DecayInAContainer, AProgramThatWasIdleMeanwhileLearnsThatThereIsRoomAgain) {
+    expect_right_in_a_container("2", true);
+}
+
+TEST(DecayInAContainer, WithoutABackgroundThreadToo) {
+    expect_right_in_a_container("1", false);
+}
+
+} // namespace

@@ -1,0 +1,155 @@
+// The allocator's own thread: there when it is worth it, one, and not to be noticed.
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "support/decay.h"
+#include "support/lanes.h"
+#include "support/threads.h"
+#include "support/waiting.h"
+
+namespace {
+
+using hakmem_test::Decay;
+using hakmem_test::happens;
+using hakmem_test::kKiB;
+using hakmem_test::kMayStayRetained;
+using hakmem_test::kMiB;
+using hakmem_test::retained;
+using hakmem_test::run_threads;
+using hakmem_test::set_option;
+using hakmem_test::thread_count;
+using hakmem_test::use_and_free;
+
+using std::chrono::milliseconds;
+
+#if !HAKMEM_TEST_SANITIZED
+class DecayThread : public Decay {};
+
+TEST_F(DecayThread, IsNotThereForLittle) {
+    use_and_free(256 * kKiB);
+    EXPECT_EQ(thread_count(), 1u);
+    std::this_thread::sleep_for(milliseconds(20));
+    EXPECT_EQ(thread_count(), 1u);
+}
+
+TEST_F(DecayThread, IsNotThereInAProgramThatHasNoOthersUnlessAskedFor) {
+    set_option("background_thread", "1");
+    use_and_free(8 * kMiB);
+    EXPECT_EQ(thread_count(), 1u);
+    std::thread([] {}).join();
+    use_and_free(8 * kMiB);
+    EXPECT_TRUE(happens([] { return own_threads().size() == 1; }));
+}
+
+TEST_F(DecayThread, ComesForMuchAndIsGoneWhenNothingIsLeftAndComesAgain) {
+    set_option("decay_ms", "300");
+    for (int round = 0; round < 3; round++) {
+        use_and_free(8 * kMiB);
+        EXPECT_TRUE(happens([] { return own_threads().size() == 1; })) << "in round " << round;
+        EXPECT_TRUE(happens([] { return thread_count() == 1; })) << "in round " << round;
+        EXPECT_LE(retained(), kMayStayRetained);
+    }
+}
+
+TEST_F(DecayThread, IsOneHoweverManyThreadsFree) {
+    set_option("decay_ms", "5");
+    std::atomic<int> busy{4};
+    std::size_t most = 0;
+    run_threads(5, [&](std::size_t number) {
+        if (number > 0) {
+            for (int i = 0; i < 200; i++) {
+                use_and_free(2 * kMiB);
+                std::this_thread::sleep_for(milliseconds(2 * number));
+            }
+            busy--;
+            return;
+        }
+        while (busy > 0) {
+            most = std::max(most, own_threads().size());
+        }
+    });
+    // One that is about to be gone may still be seen beside the next.
+    EXPECT_GE(most, 1u);
+    EXPECT_LE(most, 2u);
+}
+
+std::atomic<int> handled;
+std::atomic<long> handled_by;
+
+void handler(int) {
+    handled_by = syscall(SYS_gettid);
+    handled++;
+}
+
+std::uint64_t blocked_signals_of(const std::string &task) {
+    std::ifstream status("/proc/self/task/" + task + "/status");
+    for (std::string line; std::getline(status, line);) {
+        if (line.rfind("SigBlk:", 0) == 0) {
+            return std::strtoull(line.c_str() + 7, nullptr, 16);
+        }
+    }
+    return 0;
+}
+
+TEST_F(DecayThread, IsInvisibleToSignals) {
+    set_option("decay_ms", "3000");
+    struct sigaction action {};
+    struct sigaction before {};
+    action.sa_handler = handler;
+    ASSERT_EQ(sigaction(SIGUSR1, &action, &before), 0);
+    sigset_t all;
+    sigset_t own_mask;
+    sigfillset(&all);
+    ASSERT_EQ(pthread_sigmask(SIG_BLOCK, &all, &own_mask), 0);
+    use_and_free(8 * kMiB);
+    ASSERT_TRUE(happens([] { return own_threads().size() == 1; }));
+
+    constexpr std::uint64_t kCannotBeBlocked = std::uint64_t{1} << (SIGKILL - 1) | std::uint64_t{1}
+                                                                                       << (SIGSTOP - 1);
+    EXPECT_EQ(blocked_signals_of(own_threads().at(0)) | kCannotBeBlocked, ~std::uint64_t{0});
+
+    // Everyone else blocks it: it must wait, for as long as the program likes.
+    for (int i = 0; i < 100; i++) {
+        ASSERT_EQ(kill(getpid(), SIGUSR1), 0);
+    }
+    std::this_thread::sleep_for(milliseconds(50));
+    EXPECT_EQ(handled, 0) << "by " << handled_by;
+    ASSERT_EQ(pthread_sigmask(SIG_SETMASK, &own_mask, nullptr), 0);
+    EXPECT_EQ(handled, 1);
+    EXPECT_EQ(handled_by, syscall(SYS_gettid));
+    ASSERT_EQ(sigaction(SIGUSR1, &before, nullptr), 0);
+}
+
+TEST_F(DecayThread, LeavesTheMaskOfTheThreadThatStartsItAsItWas) {
+    sigset_t some;
+    sigemptyset(&some);
+    sigaddset(&some, SIGUSR2);
+    sigaddset(&some, SIGTERM);
+    sigset_t original;
+    ASSERT_EQ(pthread_sigmask(SIG_SETMASK, &some, &original), 0);
+    errno = 4711;
+    use_and_free(8 * kMiB);
+    EXPECT_EQ(errno, 4711);
+    sigset_t now;
+    ASSERT_EQ(pthread_sigmask(SIG_SETMASK, &original, &now), 0);
+    for (int number = 1; number < SIGRTMAX; number++) {
+        EXPECT_EQ(sigismember(&now, number), sigismember(&some, number)) << "signal " << number;
+    }
+}
+#endif
+
+} // namespace
