@@ -18,7 +18,7 @@
 #define ALWAYS_INLINE __attribute__((always_inline)) inline
 /* A function that most programs never come to: it stands behind everything else. */
 #define COLD __attribute__((cold, noinline))
-/* The same of a variable that starts as zero. */
+/* As COLD, for a variable that starts as zero and that most programs never use. */
 #define SELDOM __attribute__((section(".bss.seldom")))
 #define CACHE_LINE_BYTES ((size_t)64)
 /* On the declaration of a variable: addressed directly, not through the global offset table. */
@@ -51,6 +51,7 @@ static inline uint64_t bits_below(unsigned n) {
     return n >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << n) - 1;
 }
 
+/* The lowest `n` bits set, n <= 32. */
 static inline uint32_t bits32_below(unsigned n) {
     return (uint32_t)bits_below(n);
 }

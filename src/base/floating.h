@@ -9,11 +9,14 @@
 #include <stdint.h>
 
 struct floating {
-    uint64_t control, status; /* as the processor has them; the first is both on x86-64 */
+    uint64_t control, status; /* as the processor has them; on x86-64 `control` holds both */
 };
 
+/* floating_hold returns the program's environment and sets the usual one, which rounds to nearest and in
+ * which no exception does anything. floating_restore brings the former back, and forgets what has occurred
+ * since. Elsewhere than on x86-64 and aarch64 they do nothing. */
 #if defined(__x86_64__)
-/* The clobbers keep what is read from memory before, and what is written there, on its side. */
+/* The memory clobbers keep loads and stores of the program's on their side of the change. */
 static inline struct floating floating_hold(void) {
     uint32_t found;
     const uint32_t usual = 0x1F80; /* no exception has occurred, or does anything; to the nearest */

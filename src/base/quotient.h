@@ -10,11 +10,12 @@
 
 #include "base/bits.h"
 
+/* The reciprocal of `divisor` for quotient_if_whole. */
 static inline uint64_t quotient_reciprocal(uint32_t divisor) {
     return (((uint64_t)1 << 32) + divisor - 1) / divisor;
 }
 
-/* SIZE_MAX if something remains. */
+/* The quotient of `dividend` and the divisor of `reciprocal`; SIZE_MAX if something remains. */
 static inline size_t quotient_if_whole(uint64_t reciprocal, size_t dividend) {
     uint64_t product = dividend * reciprocal;
     return LIKELY((uint32_t)product < reciprocal) ? (size_t)(product >> 32) : SIZE_MAX;

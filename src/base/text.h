@@ -1,7 +1,8 @@
 /* Formatting and parsing of short texts without allocating.
  *
- * Promises never to write past the buffer it is given, to end it with NUL, and to call nothing that
- * may allocate: usable inside malloc and in a signal handler. Relies on nothing.
+ * Promises never to write past the buffer it is given, to end what it writes with NUL, and to call nothing
+ * that may allocate: usable inside malloc and in a signal handler. What does not fit is left out. Relies on
+ * nothing.
  */
 #ifndef HAKMEM_BASE_TEXT_H
 #define HAKMEM_BASE_TEXT_H
@@ -12,7 +13,7 @@
 
 struct text {
     char *buffer;
-    size_t capacity; /* with the NUL */
+    size_t capacity; /* of the buffer, with the NUL */
     size_t length;
 };
 
@@ -21,7 +22,7 @@ struct text {
 void text_char(struct text *t, char c);
 void text_string(struct text *t, const char *s);
 void text_decimal(struct text *t, uint64_t value);
-void text_hex(struct text *t, uint64_t value); /* with 0x */
+void text_hex(struct text *t, uint64_t value); /* with 0x in front */
 
 /* Right-aligned in `width` columns. */
 void text_column(struct text *t, const char *s, size_t width);
@@ -29,11 +30,12 @@ void text_decimal_column(struct text *t, uint64_t value, size_t width);
 /* "12.3 MiB", right-aligned in `width` columns. */
 void text_bytes_column(struct text *t, uint64_t bytes, size_t width);
 
-/* A number with an optional K, M, G or T suffix (powers of 1024, any case, an "iB" or "B" may
- * follow). False if it is none or does not fit. */
+/* Parses the `length` bytes of `s` as a number with an optional K, M, G or T suffix (powers of 1024, any
+ * case, an "iB" or "B" may follow). False if they are none, or it does not fit. */
 bool parse_size(const char *s, size_t length, uint64_t *out);
-/* 1/0, true/false, yes/no, on/off. */
+/* Parses 1/0, true/false, yes/no or on/off, in any case. False if it is none of these. */
 bool parse_bool(const char *s, size_t length, bool *out);
+/* Whether the `length` bytes of `s` are `other`, whatever the case of their letters. */
 bool text_equal(const char *s, size_t length, const char *other);
 
 #endif

@@ -5,9 +5,9 @@
 struct size_class_use size_class_uses[EXACT_CLASSES];
 /* What size_class_grow remembers of a spaced class of the mid lane. */
 static struct growth {
-    _Atomic uint32_t largest_before; /* request, of the window before; relaxed: as of this window */
-    _Atomic uint32_t slabs;          /* made for the class so far; relaxed: a count */
-    _Atomic bool defined;            /* relaxed: says who may write the exact class, before it is in use */
+    _Atomic uint32_t largest_before; /* request of the window before; relaxed everywhere: as `largest` */
+    _Atomic uint32_t slabs;          /* of the class's runs so far; relaxed everywhere: a count */
+    _Atomic bool defined; /* somebody writes the exact class, or has; relaxed: exact_bytes publishes it */
 } growths[EXACT_CLASSES];
 
 /* A run must hold a few blocks, or each would need a slab of its own; more would keep a run from
@@ -18,14 +18,16 @@ static struct growth {
 #define RUN_TAIL_PART 16
 #define RUN_WASTE_PART 128
 
-/* A spaced class is looked at each time it has got so many slabs, at most so often. */
+/* A window: a spaced class is looked at each time that it has got so many slabs more, WINDOWS times at
+ * most. */
 #define WINDOW_SLABS 8
 #define WINDOWS 8
-/* What an exact class must save of each block. */
+/* An exact class must save at least this part of each block. */
 #define EXACT_SAVES_PART 128
 
-/* A magazine holds so many at most, and at least: with fewer than 32, programs that exchange buffers of
- * several sizes often run empty of one and full of another. */
+/* Most and fewest blocks that a magazine may hold: with fewer than 32, programs that exchange buffers of
+ * several sizes often run empty of one and full of another. Of blocks above MAGAZINE_LARGE_BYTES it may be
+ * fewer. */
 #define MAGAZINE_BLOCKS_MAX 1024
 #define MAGAZINE_BLOCKS_MIN 32
 #define MAGAZINE_LARGE_BYTES ((size_t)32 << 10)
@@ -40,7 +42,7 @@ static struct growth {
      RUN_TAIL(bytes, slabs) <= RUN_BYTES(slabs) / RUN_TAIL_PART &&                                           \
      RUN_TAIL(bytes, slabs) % OS_PAGE_BYTES <= RUN_BYTES(slabs) / RUN_WASTE_PART)
 
-/* The shortest good run of those from `slabs` on. */
+/* The shortest good run of the 4, or 16, lengths from `slabs` on; `or_else` if none is good. */
 #define RUN_OF_4(bytes, slabs, or_else)                                                                      \
     (RUN_IS_GOOD(bytes, slabs)         ? (slabs)                                                             \
      : RUN_IS_GOOD(bytes, (slabs) + 1) ? (slabs) + 1                                                         \
@@ -72,7 +74,7 @@ static struct growth {
         .run_slabs = (uint8_t)(run_slabs_),                                                                  \
     }
 #define CLASS(bytes) CLASS_IN_RUN((size_t)(bytes), RUN_SLABS((size_t)(bytes)), SIZE_CLASS_MAGAZINE_BYTES)
-/* Those between one power of two and the next. */
+/* The eight classes above `from`, a power of two, up to the next one. */
 #define CLASSES(from)                                                                                        \
     CLASS((from) / 8 * 9), CLASS((from) / 8 * 10), CLASS((from) / 8 * 11), CLASS((from) / 8 * 12),           \
         CLASS((from) / 8 * 13), CLASS((from) / 8 * 14), CLASS((from) / 8 * 15), CLASS((from)*2)
@@ -84,6 +86,7 @@ struct size_class size_classes[SIZE_CLASSES] = {
 };
 
 #define OFFSET(c, from, to) [(from)...(to)] = ((c)*CLASS_SCALE)
+/* The sizes of the eight classes from `c` on, above `from`, a power of two, up to the next one. */
 #define OFFSETS(c, from)                                                                                     \
     OFFSET(c, (from) + 1, (from) / 8 * 9), OFFSET((c) + 1, (from) / 8 * 9 + 1, (from) / 8 * 10),             \
         OFFSET((c) + 2, (from) / 8 * 10 + 1, (from) / 8 * 11),                                               \
@@ -147,7 +150,7 @@ void size_class_grow(unsigned size_class) {
     uint32_t had = atomic_fetch_add_explicit(&growth->slabs, s->run_slabs, memory_order_relaxed);
     uint32_t window = (had + s->run_slabs) / WINDOW_SLABS;
     if (had / WINDOW_SLABS == window || window > WINDOWS) {
-        return; /* so that of the threads that come here at once one goes on for each window */
+        return; /* of the threads that come here at once, one goes on for each window */
     }
     uint32_t largest = atomic_exchange_explicit(&use->largest, 0, memory_order_relaxed);
     /* Of sizes spread evenly, the largest is another one in each window, and not worth a class. */
@@ -159,6 +162,7 @@ void size_class_grow(unsigned size_class) {
         struct size_class c = CLASS_IN_RUN(exact, choose_run(exact), SIZE_CLASS_MAGAZINE_BYTES);
         c.magazine_blocks = s->magazine_blocks;
         size_classes[size_class + EXACT_CLASSES] = c;
+        /* release pairs with the acquire in size_class_for_mid and size_class_exists */
         atomic_store_explicit(&use->exact_bytes, (uint32_t)exact, memory_order_release);
     }
 }
@@ -166,8 +170,8 @@ void size_class_grow(unsigned size_class) {
 unsigned size_class_count_exact(void) {
     unsigned n = 0;
     for (unsigned c = 0; c < EXACT_CLASSES; c++) {
-        n += atomic_load_explicit(&size_class_uses[c].exact_bytes, memory_order_relaxed) !=
-             0; /* a statistic */
+        /* relaxed: a statistic */
+        n += atomic_load_explicit(&size_class_uses[c].exact_bytes, memory_order_relaxed) != 0;
     }
     return n;
 }

@@ -19,18 +19,21 @@ void slab_init(struct slab *slab, unsigned size_class, uint32_t owner, _Atomic u
     atomic_store_explicit(&slab->state, SLAB_CURRENT, memory_order_release);
 }
 
-/* Blocks `bits` of the word whose first block is at `first`, below `end`; highest address first. */
+/* Writes the addresses of the blocks `bits` of a word, whose first block is at `first`, to what lies below
+ * `end`; highest address first. */
 static void expand(uintptr_t first, size_t bytes, uint64_t bits, void **end) {
     for (; bits != 0; bits &= bits - 1) {
         *--end = (void *)(first + bit_lowest(bits) * bytes);
     }
 }
 
-/* Up to `want` blocks of a word, as the last ones of so many at `out`. */
+/* Takes up to `want` blocks of a word, and writes them to the last of the `want` places at `out`. `*rest`
+ * says whether the word has more. */
 static size_t take_word(struct slab *slab, uintptr_t start, unsigned word, void **out, size_t want,
                         bool *rest) {
     const struct size_class *c = &size_classes[slab->size_class];
-    /* acquire pairs with the release in slab_put: what the freeing thread did to the blocks is over */
+    /* acquire pairs with the release in slab_add, and in the fetch_or below: what the freeing threads did to
+     * the blocks is over */
     uint64_t bits = atomic_exchange_explicit(&slab->words[word], 0, memory_order_acquire);
     if (bits == size_class_word_mask(c, word)) {
         /* relaxed: only the owner lowers it, and it is read as exact only after parking */
@@ -44,7 +47,8 @@ static size_t take_word(struct slab *slab, uintptr_t start, unsigned word, void 
             kept &= kept - 1;
         }
         bits ^= kept;
-        /* release: whoever takes these later must see what their freeing threads did */
+        /* release pairs with the acquire above: whoever takes these later must see what their freeing threads
+         * did */
         atomic_fetch_or_explicit(&slab->words[word], kept, memory_order_release);
         n = want;
     }
@@ -54,7 +58,7 @@ static size_t take_word(struct slab *slab, uintptr_t start, unsigned word, void 
 
 size_t slab_take_fresh(struct slab *slab, uintptr_t start, void **out, size_t want) {
     const struct size_class *c = &size_classes[slab->size_class];
-    /* relaxed: only the owner writes it; readers of other threads see it with the block itself */
+    /* relaxed, both: only the owner writes it; readers of other threads see it with the block itself */
     uint32_t bump = atomic_load_explicit(&slab->bump, memory_order_relaxed);
     size_t n = min_size(want, c->blocks - bump);
     atomic_store_explicit(&slab->bump, bump + (uint32_t)n, memory_order_relaxed);
@@ -69,9 +73,9 @@ size_t slab_take_fresh(struct slab *slab, uintptr_t start, void **out, size_t wa
 size_t slab_take_returned(struct slab *slab, uintptr_t start, uint64_t pending[2], void **out, size_t want) {
     size_t left = want;
     for (unsigned half = 0; half < 2 && left > 0; half++) {
-        /* The summary bit is cleared before the word is emptied: a block returned in between finds the
-         * word non-zero and is taken with it, one returned later sets the bit anew.
-         * relaxed first: an idle look; acquire pairs with the release in slab_put */
+        /* The summary bit is cleared before the word is emptied: a block returned in between finds the word
+         * non-zero and is taken with it, one returned later sets the bit anew. relaxed first: an idle look;
+         * acquire pairs with the release in slab_note_put and slab_settle */
         if (atomic_load_explicit(&slab->summary[half], memory_order_relaxed) != 0) {
             pending[half] |= atomic_exchange_explicit(&slab->summary[half], 0, memory_order_acquire);
         }
@@ -87,21 +91,23 @@ size_t slab_take_returned(struct slab *slab, uintptr_t start, uint64_t pending[2
             }
         }
     }
-    if (left > 0 && left < want) { /* they were put behind as many as there might have been */
+    if (left > 0 && left < want) { /* take_word has put them at the end of the places that there are */
         memmove(out, out + left, (want - left) * sizeof *out);
     }
     return want - left;
 }
 
-/* Owner: marks blocks free that it holds in no other form. */
+/* Owner: marks blocks free that it holds in no other form. No order of its own for them: the summary's
+ * release in slab_settle comes after. */
 static void put_own(struct slab *slab, unsigned word, uint64_t mask) {
     uint64_t full = size_class_word_mask(&size_classes[slab->size_class], word);
-    /* acquire pairs with the release in slab_put: where this completes a word, what the threads that returned
-     * its other blocks did to the slab is over when it is given back. Nothing of the owner's own is to be
-     * released here: the summary below is. */
+    /* acquire pairs with the release in slab_add: where this completes a word, what the threads that returned
+     * its other blocks did to the slab is over when it is given back */
     uint64_t old = atomic_fetch_or_explicit(&slab->words[word], mask, memory_order_acquire);
     slab_note_returned(slab);
     if ((old | mask) == full) {
+        /* release pairs with the acquire in slab_all_free: whoever finds the slab free sees what was acquired
+         * above */
         atomic_fetch_add_explicit(&slab->full_words, 1, memory_order_release);
     }
 }
@@ -120,15 +126,15 @@ size_t slab_settle(struct slab *slab, uint64_t pending[2]) {
     }
     atomic_store_explicit(&slab->bump, c->blocks, memory_order_relaxed);
     for (unsigned half = 0; half < 2; half++) {
-        /* release pairs with the acquire in slab_take_returned of the next owner */
+        /* release pairs with the acquire in slab_take_returned, by the next owner */
         atomic_fetch_or_explicit(&slab->summary[half], pending[half], memory_order_release);
         pending[half] = 0;
     }
     return (size_t)(c->blocks - bump) * c->bytes;
 }
 
-/* Whether that of a word whose blocks are all free is free as far as words tell: a page of small blocks has
- * several. */
+/* Whether all blocks of the page that word `word` belongs to are free, as far as words tell, where those of
+ * that word are: a page of small blocks has several words. */
 static bool page_is_free(const struct slab *slab, const struct size_class *c, unsigned word) {
     unsigned of_a_page = (unsigned)size_class_words_of_page(c->bytes);
     unsigned first = word - word % of_a_page;
@@ -146,11 +152,13 @@ unsigned slab_note_put(struct slab *slab, unsigned word, uint64_t old, uint64_t 
     const struct size_class *c = &size_classes[slab->size_class];
     unsigned events = SLAB_NOTHING;
     if (old == 0) {
+        /* seq_cst: pairs with park, as slab_add says; release within it pairs with the acquire in
+         * slab_take_returned */
         atomic_fetch_or_explicit(&slab->summary[word / 64], (uint64_t)1 << (word % 64), memory_order_seq_cst);
         events |= SLAB_HAS_FREE;
     }
     if (now == size_class_word_mask(c, word)) {
-        /* First: once the word is counted, the slab may be another's. */
+        /* Before the word is counted, because from then on the slab may be another's. */
         bool page = old != 0 && page_is_free(slab, c, word);
         /* release so that whoever counts the last word sees all of this thread's work on the slab,
          * acquire so that this thread, if it is the one, sees the others'; seq_cst: see
@@ -179,10 +187,11 @@ size_t slab_count_free(const struct slab *slab) {
     return free;
 }
 
-/* First block from `from` on that is free, or not; `blocks` if there is none. */
+/* The first block from `from` on that is free, or that is not if `free` is false; `blocks` if there is
+ * none. */
 static size_t next_block(const struct slab *slab, size_t from, size_t blocks, bool free) {
     while (from < blocks) {
-        /* acquire pairs with the release in slab_put: what the program wrote into the block comes before what
+        /* acquire pairs with the release in slab_add: what the program wrote into the block comes before what
          * is done with its pages */
         uint64_t word = atomic_load_explicit(&slab->words[from / 64], memory_order_acquire);
         uint64_t bits = (free ? word : ~word) & ~bits_below(from % 64);
@@ -194,9 +203,9 @@ static size_t next_block(const struct slab *slab, size_t from, size_t blocks, bo
     return blocks;
 }
 
-/* First block from `from` on that begins a run of `least` free ones and more, or `blocks`. Where a page has
- * more blocks than a word, only those are looked at that fill one: the others are too many, and too seldom
- * free. */
+/* The first block from `from` on at which a hole may begin, or `blocks`: any free one, where a page has fewer
+ * than 64 blocks (`least`); else the first of a word whose blocks are all free, because the others are too
+ * many, and too seldom free. */
 static size_t next_run(const struct slab *slab, size_t from, size_t blocks, size_t least) {
     while (least >= 64 && from / 64 < blocks / 64) {
         /* relaxed: next_block below acquires */
