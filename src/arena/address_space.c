@@ -4,12 +4,14 @@
 #include "arena/page_map.h"
 #include "os/os.h"
 
-/* For the lock where nobody may wait for ever: a second at most, and 10 µs between two milliseconds. */
+/* lock_in_time tries so often at once, some 10 µs long, and after each millisecond again, for a second in
+ * all. */
 #define TRIES_IN_TIME 1000
 #define TRIES_AT_ONCE 1000
 
-/* Whoever else has the lock lets go of it within microseconds. But what a signal has interrupted, or what was
- * there before a child that was made behind libc's back, never does. */
+/* Takes the lock; false if that takes more than a second. Another thread that has it lets go of it within
+ * microseconds, but never does what a signal has interrupted, or what was there before a child that was made
+ * behind libc's back. */
 static COLD bool lock_in_time(void) {
     for (unsigned i = 0; i < TRIES_IN_TIME; i++) {
         for (unsigned k = 0; k < TRIES_AT_ONCE; k++) {

@@ -44,7 +44,8 @@ struct region *arena_add_region(size_t superslabs, bool only_huge) {
     return r;
 }
 
-/* Address space held by regions that no block is in may be what is missing. */
+/* Ends the regions for huge blocks that no block is in: the address space that they hold may be what is
+ * missing. */
 COLD bool arena_end_idle_regions(void) {
     bool ended = false;
     for (struct region *r = arena.oldest, *next; r != NULL; r = next) {
@@ -71,7 +72,8 @@ static struct slab *claim(const struct place *place, unsigned slabs, bool *zero)
     arena_note_taken(bit_count(dirty), slabs - bit_count(dirty));
     retention_note_taken(&arena.retention, &state->missed, mask & ~dirty,
                          arena.used_slabs < ARENA_LARGE_SLABS ? GRACE_FOR_EACH : GRACE_FOR_EACH_OF_MANY);
-    /* What came with a huge page since: so did all of it, and nothing more will be missed. */
+    /* Slabs that were purged and are dirty again came with a huge page, as did the rest of the superslab: no
+     * more of it will be missed, so each adds to the grace just once. */
     retention_note_taken(&arena.retention, &state->missed, dirty, GRACE_FOR_EACH);
     *zero = dirty == 0;
     region_note(r, place->superslab);
@@ -92,7 +94,8 @@ void arena_note_taken(size_t dirty, size_t clean) {
     arena.dirty_low = min_size(arena.dirty_low, arena.dirty_slabs);
 }
 
-/* As arena_take_huge: what does not help does not stay. */
+/* Looks for the run in a new region. One that does not help must not stay, or each failure would leave one
+ * more. */
 static bool find_in_new(unsigned slabs, unsigned alignment_slabs, enum arena_use use, struct place *place) {
     struct region *r = arena_add_region(1, false);
     bool found = r != NULL && place_find(slabs, alignment_slabs, use, place);
@@ -111,7 +114,8 @@ struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_stat
     bool found =
         place_find(slabs, alignment_slabs, use, &place) || find_in_new(slabs, alignment_slabs, use, &place);
     if (!found) {
-        /* Before giving up: what is being purged just now, and address space without a block in it. */
+        /* Before giving up: waits for what is being purged, looks at every superslab, and makes room for a
+         * new region by ending those without a block. */
         arena_wait_for_purge();
         found = place_find(slabs, alignment_slabs, use, &place) ||
                 place_find_last(slabs, alignment_slabs, &place) ||
@@ -128,7 +132,8 @@ struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_stat
                           dense_fill(place.region, place.superslab, slabs, use);
     }
     if (found && (taken->resident || UNLIKELY(arena.ahead_slabs > 0))) {
-        /* Others may have given back much meanwhile, and nobody may give back anything later. */
+        /* While dense_fill had let go of the lock, others may have given back much; what is over the bound is
+         * purged now, because nobody may give back anything later. */
         arena_unlock_within_bound();
     } else {
         lock_release(&arena.lock);
@@ -159,7 +164,7 @@ void arena_give(struct slab *head, size_t used_bytes, bool bitmap_touched) {
     struct region *r = region_of((uintptr_t)head);
     size_t first = (size_t)(head - region_slab(r, 0));
     lock_acquire(&arena.lock);
-    atomic_store_explicit(&head->state, SLAB_FREE, memory_order_relaxed); /* as in arena_take */
+    atomic_store_explicit(&head->state, SLAB_FREE, memory_order_relaxed); /* the lock orders it */
     if (bitmap_touched) {
         size_t superslab = first / SLABS_PER_SUPERSLAB;
         r->bitmaps_touched[superslab / 64] |= (uint64_t)1 << (superslab % 64);

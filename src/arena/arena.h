@@ -20,7 +20,7 @@ void arena_reserve_first(void);
 /* What is known of memory that was taken. */
 struct taken {
     bool zero;     /* it reads as zero */
-    bool resident; /* it does, and is wholly resident */
+    bool resident; /* it reads as zero, and all of it is resident */
 };
 
 /* What is known of what the program does with a run. */
@@ -28,41 +28,45 @@ enum arena_use {
     ARENA_USE_UNKNOWN,
     ARENA_FILLS_SLABS, /* it fills one slab of small blocks after the other */
     ARENA_FILLS_RUN,   /* it fills large blocks of this size */
-    ARENA_FILLS_PART, /* likewise, but for a tail: takes what is resident ahead of use, and gets no more of it
-                       */
+    /* It fills blocks of this size but for their tails: the run may take slabs that are resident ahead of
+     * use, but no superslab is made resident for it. */
+    ARENA_FILLS_PART,
 };
 
-/* A run of `slabs` (1..32) within one superslab, on a multiple of `alignment_slabs` (a power of two up
- * to 32). Of its first header, state, length and span are set and the rest is as it was left. Where it will
- * be filled, its superslab may become resident (dense.h). NULL if the OS gives nothing. */
+/* Takes a run of `slabs` (1..32) within one superslab, on a multiple of `alignment_slabs` (a power of two up
+ * to 32). Of its first header, state, length and span are set and the rest is as it was left. Depending on
+ * `use`, its superslab may become resident (dense.h). `taken` gets what is known of the run. NULL if the OS
+ * gives nothing. */
 struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_state state, enum arena_use use,
                         struct taken *taken);
-/* Gives a run back, the first `used_bytes` of it perhaps resident; `bitmap_touched` says whether its big
- * block bitmap is, too (it must be zero). */
+/* Gives a run back, of which the first `used_bytes` may be resident; `bitmap_touched` says whether its block
+ * bitmap may be, where that is larger than SMALL_BITMAP_BYTES (it must be zero). */
 void arena_give(struct slab *head, size_t used_bytes, bool bitmap_touched);
 
-/* A run of whole superslabs of at least `bytes`, on a multiple of `alignment` (a power of two), as
- * SLAB_LARGE. */
+/* Takes a run of whole superslabs of at least `bytes`, on a multiple of `alignment` (a power of two), as
+ * SLAB_LARGE. `zeros` gets what of it surely reads as zero. NULL if the OS gives nothing. */
 struct slab *arena_take_huge(size_t bytes, size_t alignment, struct zeros *zeros);
-/* `resident` says whether pages may be behind it. */
+/* Gives a run of whole superslabs back; `resident` is false if its pages were moved away. */
 void arena_give_huge(struct slab *head, bool resident);
 
-/* Makes a run longer or shorter where it stands. False if its neighbours are not free (growing only).
- * The span is the caller's to set. */
+/* Make a run longer or shorter where it stands. False if the slabs behind it are not free (growing only). The
+ * span then is the caller's to set after arena_resize; arena_resize_huge sets it to `bytes`. */
 bool arena_resize(struct slab *head, unsigned slabs);
 bool arena_resize_huge(struct slab *head, size_t bytes);
 
-/* Whether a run is of whole superslabs. */
+/* Whether a run consists of whole superslabs, as arena_take_huge gives them. */
 static inline bool arena_run_is_huge(const struct slab *head) {
     return head->run_slabs == 0;
 }
 
-/* Usable bytes of a large or huge block; its owner's. */
+/* Usable bytes of a large or huge block, for whoever has the block. relaxed: only that thread changes
+ * them. */
 static inline size_t arena_span(const struct slab *head) {
-    return atomic_load_explicit(&head->span_bytes, memory_order_relaxed); /* only the owner changes it */
+    return atomic_load_explicit(&head->span_bytes, memory_order_relaxed);
 }
+/* Sets what arena_span returns, for whoever has the block. relaxed: see arena_span. */
 static inline void arena_set_span(struct slab *head, size_t bytes) {
-    atomic_store_explicit(&head->span_bytes, bytes, memory_order_relaxed); /* as above */
+    atomic_store_explicit(&head->span_bytes, bytes, memory_order_relaxed);
 }
 
 /* Length of a run in slabs. */
@@ -71,20 +75,21 @@ static inline size_t arena_run_slabs(const struct slab *head) {
                                     : round_up(arena_span(head), SUPERSLAB_BYTES) >> SLAB_SHIFT;
 }
 
-/* The header of the slab that an address is in; that is in a region. */
+/* The header of the slab that holds `address`, which lies in a region. */
 static inline struct slab *arena_header(uintptr_t address) {
     const struct region *region = region_of(address);
     return region_slab(region, region_slab_index(region, address));
 }
 
-/* Gives back ranges of pages within runs that are in use; `done` says which of them the OS has taken. */
+/* Gives back `count` (up to ARENA_HOLES_MOST) ranges of pages within runs that are in use, with no lock of
+ * the arena's held; `done` says which of them the OS has taken. */
 #define ARENA_HOLES_MOST 64
 void arena_purge_holes(const struct iovec *holes, size_t count, bool *done);
 
 /* Purges everything that is free and resident. */
 void arena_purge_all(void);
 
-/* The address of a header's slab. */
+/* The address of the slab that the header `slab` is of. */
 static inline uintptr_t arena_address(const struct slab *slab) {
     const struct region *region = region_of((uintptr_t)slab);
     return region->base + ((size_t)(slab - region_slab(region, 0)) << SLAB_SHIFT);
@@ -98,10 +103,12 @@ struct arena_figures {
 };
 void arena_figures(struct arena_figures *out);
 
-/* Around fork. */
+/* Before fork: takes the locks of this folder, and waits until nobody is purging. After it, in both
+ * processes: lets go of them. */
 void arena_lock_for_fork(void);
 void arena_unlock_after_fork(bool child);
-/* In a child: what its parent had locked is not locked here. Takes no lock; a part of the above. */
+/* In a child: forgets that the parent had locked memory, which is not locked here. Takes no lock;
+ * arena_unlock_after_fork calls it. */
 void arena_follow_into_child(void);
 
 #endif

@@ -54,7 +54,7 @@ void behind_take(struct region *r, size_t superslab, uint32_t slabs) {
     region_note(r, superslab);
 }
 
-/* What is being purged of it will be free when that is over. */
+/* Slabs that are being purged become free when that is over (put_back in purge.c). */
 void behind_free(struct region *r, size_t superslab, bool resident, bool all) {
     struct superslab *state = &r->states[superslab];
     uint32_t behind = state->behind;

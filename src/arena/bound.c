@@ -4,14 +4,15 @@
 #include "arena/internal.h"
 #include "options/options.h"
 
-/* What a program may keep that takes so much again and again, and nothing in between: 8 MiB, and 32 MiB where
- * it has done so more than once (libc keeps up to 64 MiB then). */
+/* What of the grace a program may keep, without the library's thread, that takes so much again and again and
+ * nothing in between: 8 MiB, and 32 MiB where it has done so more than once (libc keeps up to 64 MiB
+ * then). */
 #define BREATH_SLABS ((size_t)128)
 #define BREATH_MOST_SLABS ((size_t)512)
-/* What is breathed does not lie where all of it fits again, nor can what is behind huge blocks: this part of
- * what was in use at most is added to that. */
+/* What is taken again does not always fit into what is free, and never behind huge blocks: the grace and what
+ * is in use may together be the most in use and this part more. */
 #define SCATTERED_PART 3
-/* Stocks and what is dirty may be more than what is dirty alone by this part. */
+/* Stocks and dirty slabs may together be this part more than dirty slabs alone may. */
 #define STOCKS_PART 8
 /* In what order blocks are freed decides where stocks hand them out: more of them than caches hold would slow
  * down the program's own loads, however much may be free. */
@@ -29,7 +30,8 @@ size_t arena_used_bytes(void) {
     return atomic_load_explicit(&arena.used_seen, memory_order_relaxed) << SLAB_SHIFT;
 }
 
-/* Many threads change it, so it has a line of its own. relaxed: a sum that orders nothing */
+/* Free blocks in slabs. Many threads change the sum, so it has a line of its own. relaxed everywhere: it
+ * orders nothing */
 static struct { _Alignas(2 * CACHE_LINE_BYTES) _Atomic int64_t bytes; } slack;
 
 void arena_add_slack(int64_t bytes) {
@@ -40,7 +42,7 @@ int64_t arena_slack(void) {
     return atomic_load_explicit(&slack.bytes, memory_order_relaxed);
 }
 
-static struct { _Alignas(2 * CACHE_LINE_BYTES) _Atomic int64_t bytes; } stocked; /* likewise */
+static struct { _Alignas(2 * CACHE_LINE_BYTES) _Atomic int64_t bytes; } stocked; /* as slack */
 
 void arena_add_stocked(int64_t bytes) {
     atomic_fetch_add_explicit(&stocked.bytes, bytes, memory_order_relaxed);
@@ -50,7 +52,7 @@ int64_t arena_stocked(void) {
     return atomic_load_explicit(&stocked.bytes, memory_order_relaxed);
 }
 
-static struct { _Alignas(2 * CACHE_LINE_BYTES) _Atomic int64_t slabs; } kept; /* likewise */
+static struct { _Alignas(2 * CACHE_LINE_BYTES) _Atomic int64_t slabs; } kept; /* as slack */
 
 COLD void arena_add_kept(int64_t slabs) {
     atomic_fetch_add_explicit(&kept.slabs, slabs, memory_order_relaxed);
@@ -61,7 +63,7 @@ NOINLINE size_t arena_kept_slabs(void) {
     return slabs > 0 ? (size_t)slabs : 0;
 }
 
-/* Of so many slabs in use, what the program holds. */
+/* Slabs that the program holds of `used_slabs`: without slack and kept runs. */
 static size_t held(size_t used_slabs) {
     int64_t bytes = arena_slack();
     size_t others = (bytes > 0 ? (size_t)bytes >> SLAB_SHIFT : 0) + arena_kept_slabs();
@@ -73,7 +75,8 @@ size_t arena_share_bytes(void) {
     return retention_share(held(used), arena_is_scarce()) << SLAB_SHIFT;
 }
 
-/* Without the library's thread the grace falls with what is in use, and may be less than was seen. */
+/* The grace that was seen last. 0 without the library's thread: the grace then falls with what is in use, and
+ * may be less by now. */
 static size_t grace_bytes(void) {
     return decay_is_on() ? atomic_load_explicit(&arena.grace_seen, memory_order_relaxed) << SLAB_SHIFT : 0;
 }
@@ -82,12 +85,14 @@ size_t arena_held_bytes(void) {
     return held(atomic_load_explicit(&arena.used_seen, memory_order_relaxed)) << SLAB_SHIFT;
 }
 
-/* Of the grace only as much as the program holds: kept runs count as used where the grace is bounded. */
+/* No more of the grace than the program holds: where the grace is bounded by what is in use (arena_bound),
+ * kept runs are a part of that. */
 COLD bool arena_may_keep(size_t slabs, bool with_grace) {
     size_t grace = with_grace ? min_size(grace_bytes(), arena_held_bytes()) : 0;
     return !arena_is_scarce() && (arena_kept_slabs() + slabs) << SLAB_SHIFT <= arena_share_bytes() + grace;
 }
 
+/* Free slabs that may be resident, with a grace of `grace_most` at most. */
 static size_t bound(size_t grace_most) {
     size_t grace = retention_grace(&arena.retention, grace_most);
     atomic_store_explicit(&arena.grace_seen, grace, memory_order_relaxed);
@@ -95,13 +100,14 @@ static size_t bound(size_t grace_most) {
     return all - min_size(arena_kept_slabs(), all);
 }
 
-/* In proportion to what was in use before. */
+/* The grace, in proportion to `used` where that is less than what was in use `before`. */
 static size_t fallen_grace(size_t used, size_t before) {
     return arena.retention.grace * min_size(used, before) / max_size(before, 1);
 }
 
-/* Nobody gives it back once the program falls asleep: one that uses little, in however many slabs, shall keep
- * little, and what a program has come to use less of, that much less. */
+/* Without the library's thread nobody gives the grace back once the program falls asleep: one that uses
+ * little, in however many slabs, shall keep little, and one that uses less than before shall keep less in
+ * proportion. */
 static size_t most_grace_without_thread(void) {
     size_t used = held(arena.used_slabs);
     size_t most = max_size(arena.used_most, arena.used_most_before);
@@ -133,7 +139,8 @@ static int64_t with_stocks(size_t bytes) {
     return (int64_t)(bytes + bytes / STOCKS_PART);
 }
 
-/* Stocks and what is dirty, beside kept runs of so many bytes: these alone may use the grace, too. */
+/* The most that stocks and dirty slabs may be, in bytes, beside `kept_bytes` in kept runs: only these may use
+ * the grace, too. */
 static int64_t most_beside(size_t kept_bytes) {
     size_t grace = min_size(grace_bytes(), kept_bytes);
     return with_stocks(arena_share_bytes()) + (int64_t)grace - (int64_t)kept_bytes;
@@ -150,7 +157,8 @@ int64_t arena_stock_room(void) {
 bool arena_has_too_much_stocked(void) {
     size_t runs = arena_kept_slabs();
     int64_t stocks = arena_stocked();
-    /* Of runs alone there may be as much as of what is dirty, which is less then. */
+    /* Where there are no stocks, kept runs may be as much as dirty slabs may, and arena_bound is lower by
+     * them. */
     int64_t dirty = stocks > 0 ? (int64_t)(arena.dirty_slabs << SLAB_SHIFT) : 0;
     return (stocks > 0 || runs > 0) && stocks + dirty > most_beside(runs << SLAB_SHIFT);
 }

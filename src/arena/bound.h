@@ -15,35 +15,39 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Whether so much is in use that a slab more or less does not matter. */
+/* Whether so much is in use (ARENA_LARGE_SLABS) that a slab more or less does not matter. */
 bool arena_is_large(void);
-/* In use just now, or a moment ago. */
+/* Bytes in use for the arena just now, or a moment ago. */
 size_t arena_used_bytes(void);
-/* Of what is in use, so many bytes more are free blocks in slabs: less of the rest may stay resident. Any
- * thread; one atomic addition. */
+/* Adds `bytes`, perhaps negative, to the slack: what of the memory in use is free blocks in slabs, so that
+ * less of the rest may stay resident. Any thread; one atomic addition. */
 void arena_add_slack(int64_t bytes);
 int64_t arena_slack(void);
-/* What is in use without these. */
+/* Bytes that the program holds: what is in use without slack and kept runs. */
 size_t arena_held_bytes(void);
-/* Of these, so many bytes more are in stocks, which can go back to their slabs: they and what is dirty may be
- * an eighth more together than what is dirty alone. Any thread; one atomic addition. */
+/* Adds `bytes`, perhaps negative, to what of the slack is in stocks, which can go back to their slabs: they
+ * and what is dirty may be an eighth more together than what is dirty alone. Any thread; one atomic
+ * addition. */
 void arena_add_stocked(int64_t bytes);
 int64_t arena_stocked(void);
-/* By how many bytes stocks may grow. */
+/* By how many bytes stocks may grow; negative if they are too large. */
 int64_t arena_stock_room(void);
-/* So many slabs more are, or may be, in runs that heaps keep for their threads: in use for the arena, and
- * free and dirty for all others; what is dirty may be that much less. Any thread; one atomic addition. */
+/* Adds `slabs`, perhaps negative, to those that are, or may be, in runs that heaps keep for their threads: in
+ * use for the arena, and free and dirty for all others; what is dirty may be that much less. Any thread; one
+ * atomic addition. */
 void arena_add_kept(int64_t slabs);
 size_t arena_kept_slabs(void);
-/* Whether so many more may be, of all that may be free or of what may be without the grace. */
+/* Whether `slabs` more may be kept in runs: all that is kept is within the share or, `with_grace`, within
+ * that and the grace. Never while memory is scarce. */
 bool arena_may_keep(size_t slabs, bool with_grace);
-/* Free memory that may stay resident beside what the program holds, but for the grace (retention.h). */
+/* Bytes of free memory that may stay resident, without the grace (retention.h): a share of what the program
+ * holds. */
 size_t arena_share_bytes(void);
 /* Whether the container is near its limit: nothing is made resident that is not needed. */
 bool arena_is_scarce(void);
 
-/* Blocks have come back to slabs in use: purges what is over the bound now, which has fallen. No heap's lock
- * held. */
+/* To be called when blocks have come back to slabs in use, by which the bound falls: purges what is over it
+ * now. No heap's lock held. */
 void arena_look(void);
 
 #endif

@@ -24,19 +24,24 @@
 #define SCARCE_ROOM_PART 16
 #define SCARCE_PRESSURE 500
 
-/* What is free elsewhere is looked at where so much less is in use. */
+/* Free blocks in slabs are looked at where this part less is in use than at the last such look, or at most
+ * since. */
 #define SHRUNK_PART 4
 
-/* Under the arena's lock. */
+/* The arena's lock protects what has no comment of its own. */
 static enum { NO_THREAD, STARTING, RUNNING } thread;
-static _Atomic bool is_on; /* from decay_begun until thread is NO_THREAD again; seq_cst: see decay_is_on */
-static struct backoff no_thread; /* the OS had none */
+/* From decay_begun until `thread` is NO_THREAD again. seq_cst everywhere: pairs with the post in parcel_send
+ * (src/heap/parcel.c), which then reads this; the library's thread empties all parcels after it has cleared
+ * it, so either it finds the parcel, or the sender sees that nobody will come for it. */
+static _Atomic bool is_on;
+static struct backoff no_thread; /* holds while it is no use to start the thread: the OS had none */
 static uint64_t last_tick_ms, last_success_ms;
-static uint64_t looked_ticks; /* os_ticks when the clock was last read for that */
+static uint64_t looked_ticks; /* os_ticks when due() last read the clock; under the arena's lock */
+/* Of decay_set_work: written once. */
 static void (*run)(void);
 static void (*in_passing)(void);
 static bool (*relieve)(void);
-static bool relieving; /* somebody is at it; under the arena's lock */
+static bool relieving; /* some thread does DECAY_RELIEVE; under the arena's lock */
 
 static void set_no_thread(void) {
     thread = NO_THREAD;
@@ -58,11 +63,11 @@ void decay_set_work(void (*thread_work)(void), void (*passing_work)(void), bool 
 }
 
 uint64_t decay_period_ms(void) {
-    /* Half of it: what lies idle for one whole period between two ticks is given back at the second. */
+    /* Half of DECAY_MS: what lies idle for one whole period between two ticks is given back at the second. */
     return max_size(option_number(OPTION_DECAY_MS) / 2, PERIOD_LEAST_MS);
 }
 
-/* By one thread at a time. */
+/* Whether the container is near its limit. By one thread at a time. */
 COLD static bool read_scarcity(void) {
     static uint64_t throttled_before = UINT64_MAX;
     struct cgroup_memory memory;
@@ -76,11 +81,12 @@ COLD static bool read_scarcity(void) {
             (memory.room_bytes < memory.limit_bytes / SCARCE_ROOM_PART || memory.pressure > SCARCE_PRESSURE));
 }
 
-/* Somebody reads. acquire and release: what the last reader has left is there for the next. */
+/* Some thread is in read_scarcity. The release of each reader pairs with the acquire of the next: what the
+ * one has left is there for the other. */
 static _Atomic bool reading;
 
-/* Some tens of system calls, so without the arena's lock; where memory is short they may take longer than a
- * period, and who comes meanwhile does with what was found last. */
+/* Whether memory is scarce. Some tens of system calls, so without the arena's lock; where memory is short
+ * they may take longer than a period, and a thread that comes meanwhile does with what was found last. */
 COLD static bool memory_is_scarce(void) {
     if (atomic_exchange_explicit(&reading, true, memory_order_acquire)) {
         return arena_is_scarce();
@@ -92,10 +98,12 @@ COLD static bool memory_is_scarce(void) {
 
 static void set_scarce(bool scarce) {
     arena.retention.scarce = scarce;
-    atomic_store_explicit(&arena.is_scarce, scarce, memory_order_relaxed); /* see there */
+    /* relaxed: a hint for those without the lock */
+    atomic_store_explicit(&arena.is_scarce, scarce, memory_order_relaxed);
 }
 
-/* Gives back what was dirty throughout the last period. False if the OS would not take it. */
+/* Gives back what was dirty throughout the last period, and begins the next. False if the OS would not take
+ * it. Arena lock held, and let go meanwhile. */
 static bool tick(bool scarce) {
     size_t idle = min_size(arena.dirty_low, arena.dirty_slabs);
     bool taken = true;
@@ -115,7 +123,7 @@ static bool tick(bool scarce) {
 
 static void thread_ends(void) {
     set_no_thread();
-    set_scarce(false); /* nobody would look again */
+    set_scarce(false); /* nobody would find out that it is over */
 }
 
 COLD bool decay_tick(bool more) {
@@ -158,8 +166,8 @@ COLD void decay_prepare_for_fork(void) {
     }
 }
 
-/* In a child that no handler of ours has told of the fork it is the parent's, begun or about to be. And
- * something may have ended it. */
+/* Forgets the thread where it is not there: in a child that no handler of ours has told of the fork it is the
+ * parent's, begun or about to be; and something may have ended it. Arena lock held. */
 static void note_if_lost(void) {
     if ((thread != NO_THREAD && os_thread_is_lost()) || (thread == RUNNING && !os_thread_exists())) {
         os_thread_lost_by_fork();
@@ -167,8 +175,9 @@ static void note_if_lost(void) {
     }
 }
 
-/* In a program without threads of its own, another one would change what the program may do (namespaces,
- * sandboxes, fork without handlers): only where that is asked for. */
+/* Whether the caller is to start the thread. In a program without threads of its own, another one would
+ * change what the program may do (namespaces, sandboxes, fork without handlers): only where that is asked
+ * for. Arena lock held. */
 COLD static bool may_start(void) {
     uint64_t wanted = option_number(OPTION_BACKGROUND_THREAD);
     note_if_lost();
@@ -176,8 +185,8 @@ COLD static bool may_start(void) {
         !os_main_has_begun() || backoff_holds(&no_thread)) {
         return false;
     }
-    /* A child of vfork would take it along when it ends or calls exec, whatever lock of the parent's it
-     * holds. */
+    /* A child of vfork would take the thread along when it ends or calls exec, whatever lock of the parent's
+     * it holds. */
     if (!os_in_own_process()) {
         return false;
     }
@@ -198,6 +207,7 @@ void decay_request(void) {
     }
 }
 
+/* What is due where there is much to give back, without the library's thread. Arena lock held. */
 COLD static enum decay_work due(void) {
     note_if_lost();
     if (thread != NO_THREAD) {
@@ -206,7 +216,8 @@ COLD static enum decay_work due(void) {
     if (may_start()) {
         return DECAY_START;
     }
-    if (!os_ticks_passed(&looked_ticks, OS_TICKS_SHORT)) { /* the clock is a part of what a free takes */
+    /* Without this, the clock would be a part of what a free takes. */
+    if (!os_ticks_passed(&looked_ticks, OS_TICKS_SHORT)) {
         return DECAY_NOTHING;
     }
     uint64_t now = os_now_ms();
@@ -217,7 +228,8 @@ COLD static enum decay_work due(void) {
     return DECAY_TICK;
 }
 
-/* What may be free shrinks with what is in use, and of free blocks in slabs nobody may be freeing any. */
+/* Whether free blocks in slabs are to be looked at: what may be free shrinks with what is in use, and it may
+ * be that nobody frees any of them. */
 static bool has_shrunk(void) {
     return arena.used_slabs < arena.used_unrelieved - arena.used_unrelieved / SHRUNK_PART &&
            arena_slack() > (int64_t)option_number(OPTION_RETAIN_MIN);
@@ -276,7 +288,7 @@ COLD void decay_lost_by_fork(void) {
     os_thread_lost_by_fork();
     thread_ends();
     relieving = false;
-    /* relaxed: there is one thread */
+    /* relaxed: there is no other thread */
     atomic_store_explicit(&reading, false, memory_order_relaxed);
     backoff_end(&no_thread);
 }

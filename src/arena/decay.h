@@ -13,38 +13,42 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What the thread does; it calls decay_tick after each decay_period_ms and ends when that says so. And what a
- * thread of the program does in passing, once in each period, where there is none: it may take heaps' locks,
- * and little time, because the registry's or the sampling's may be held. `relieve` returns some of what is
- * stocked and of the holes, likewise in passing, where what may be free has shrunk; it says whether the next
- * thread that frees something is to go on. */
+/* Says what is to be done outside this folder; once, before anything else here. `run` is what the library's
+ * thread does: it calls decay_begun, then decay_tick after each decay_period_ms, and ends when that says so.
+ * `in_passing` is what a thread of the program does once in each period, where the library's is not: it may
+ * take heaps' locks, and little time, because the registry's or the sampling's may be held. `relieve` returns
+ * some of what is stocked and of the holes, likewise in passing, where what may be free has shrunk; it says
+ * whether the next thread that frees something is to go on. */
 void decay_set_work(void (*run)(void), void (*in_passing)(void), bool (*relieve)(void));
+/* Milliseconds between two ticks: half of DECAY_MS, 10 at least. */
 uint64_t decay_period_ms(void);
-/* Gives back what was free throughout the last period. False if the thread is to end, which it does not while
- * there is `more` to do for it elsewhere. */
+/* Called by the library's thread: gives back what was free throughout the last period. False if the thread is
+ * to end, which it does not while there is `more` to do for it elsewhere. No lock held. */
 bool decay_tick(bool more);
-/* The thread ends before decay_tick says so. */
+/* Called by the library's thread when it ends before decay_tick says so. No lock held. */
 void decay_stop(void);
-/* Starts the thread if it may be. */
+/* Starts the library's thread unless it is there, is not wanted, or may not be started yet. No lock held. */
 void decay_request(void);
-/* It says first of all that it is there. */
+/* Called by the library's thread before anything else: decay_is_on from here on. */
 void decay_begun(void);
-/* Whether it is. In the order of all seq_cst operations: whoever leaves something for it and then sees true
- * may count on it, because it looks once more when it is no longer there. */
+/* Whether the library's thread is there. In the order of all seq_cst operations: whoever leaves something for
+ * it and then sees true may count on it, because it looks once more when this has become false. */
 bool decay_is_on(void);
 
 /* What a thread that has freed memory has to do once it has let go of the arena's lock. */
 enum decay_work { DECAY_NOTHING, DECAY_START, DECAY_TICK, DECAY_RELIEVE };
-/* Arena lock held. Whoever is told to do something does it. */
+/* Says what is due, with the arena's lock held. The caller has to do that by decay_do, with the lock let
+ * go. */
 enum decay_work decay_due(void);
 void decay_do(enum decay_work work);
-/* There may be something to give back that is not the arena's: as if there were much that is. No lock held.
- */
+/* To be called where something may be to give back that is not the arena's: starts the thread, or does the
+ * work of a period, as if the arena had much that is dirty. No lock held. */
 void decay_look(void);
 
-/* Before fork, no lock held: the child begins without the thread, and with no more than may stay there. */
+/* Before fork, no lock held: purges what may stay for the library's thread only, because the child begins
+ * without it. */
 void decay_prepare_for_fork(void);
-/* In a forked child: the thread is the parent's. Arena lock held. */
+/* In a forked child: forgets the library's thread, which is the parent's. Arena lock held. */
 void decay_lost_by_fork(void);
 
 #endif

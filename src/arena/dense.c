@@ -5,26 +5,27 @@
 #include "options/options.h"
 #include "os/os.h"
 
-/* What is resident ahead of use is at most this part of what is in use, when a superslab comes as a huge
- * page: for small blocks, which leave a part of the last one to nobody; for large blocks of which several
- * fill one, or of which others have filled the rest before; and for those that leave more than LEFT_PART of
- * one to nobody known. */
-#define FOR_SLABS_PART 96
-#define FOR_RUNS_PART 8
-#define FOR_TAKEN_RUNS_PART 12
-#define FOR_UNEVEN_RUNS_PART 32
+/* When a superslab comes as a huge page, what is resident ahead of use is at most this part of what is in
+ * use. */
+#define FOR_SLABS_PART 96       /* for small blocks, which leave a part of the last superslab to nobody */
+#define FOR_RUNS_PART 8         /* for large blocks of which several fill a superslab */
+#define FOR_TAKEN_RUNS_PART 12  /* for others, where blocks of other lengths have taken the rest before */
+#define FOR_UNEVEN_RUNS_PART 32 /* for others, which leave the rest to nobody known */
+/* Blocks fill a superslab if they leave no more than this part of it. */
 #define LEFT_PART 8
-/* What was ahead counts half as soon as it has been so many slabs. */
+/* ahead_offered and ahead_taken are halved when the first is more than so many slabs: what is of late counts
+ * more. */
 #define OFFERED_REMEMBERED 1024
 
 _Static_assert(SUPERSLAB_BYTES == OS_HUGE_PAGE_BYTES, "a superslab is one huge page");
 
-/* Of late: slabs that came ahead, but for those that runs as long as the last to offer any took; those that
- * others took; and the length of that run. Under the arena's lock. */
+/* Slabs that came ahead of use of late, without those that runs of `offered_with` slabs took; those that
+ * other runs took. Under the arena's lock. */
 static size_t ahead_offered, ahead_taken;
-static unsigned offered_with;
+static unsigned offered_with; /* length of the run that last brought slabs ahead; under the arena's lock */
 
-/* Runs of one length never fill the rest. */
+/* Whether runs of other lengths took half of what came ahead of use: runs of one length never fill the rest.
+ */
 static bool has_takers(void) {
     return ahead_taken > 0 && 2 * ahead_taken >= ahead_offered;
 }
@@ -42,8 +43,8 @@ static bool is_worth_it(const struct superslab *state, unsigned slabs, enum aren
     size_t bound = arena_bound();
     size_t ahead = arena.ahead_slabs + arena.filling_slabs + rest;
     return option_bool(OPTION_HUGE_PAGES) && !arena.retention.scarce &&
-           state->dirty == 0 && /* of the rest, too: it leaves circulation and comes back as one */
-           ahead <= arena.used_slabs / part_for(slabs, use) &&
+           /* No slab of the rest, either: it leaves circulation, and comes back dirty as a whole. */
+           state->dirty == 0 && ahead <= arena.used_slabs / part_for(slabs, use) &&
            arena.dirty_slabs + arena.filling_slabs + rest <= retention_purge_target(bound);
 }
 
@@ -78,7 +79,7 @@ bool dense_fill(struct region *r, size_t superslab, unsigned slabs, enum arena_u
         return false;
     }
     uint32_t rest = state->free;
-    state->free = 0; /* out of circulation, as what is being purged */
+    state->free = 0; /* out of circulation, like slabs that are being purged */
     region_note(r, superslab);
     arena.filling_slabs += bit_count(rest);
     arena_begin_purging();

@@ -17,36 +17,38 @@
 #include "arena/arena.h"
 #include "arena/region.h"
 
-/* In a program that uses less, no superslab of small blocks is. */
+/* Where less is in use (64 MiB), no superslab of small blocks is made resident ahead of use. */
 #define DENSE_USED_SLABS_LEAST ((size_t)1024)
 
-/* Whether that need be asked: small programs never come to the code behind it, and it takes no memory of
- * them. */
+/* Whether dense_fill need be asked, without a call: small programs never come to the code behind it, and it
+ * takes no memory of them. */
 static inline bool dense_may_be_worth_it(enum arena_use use, size_t used_slabs) {
     return use == ARENA_FILLS_RUN || (use == ARENA_FILLS_SLABS && used_slabs >= DENSE_USED_SLABS_LEAST);
 }
 
-/* The first `slabs` of a superslab, of which no page is resident, have been taken: all of it is made
- * resident, if that is worth it (dense_may_be_worth_it has said that it may be). Arena lock held, and let go
- * meanwhile. Returns whether it is. */
+/* Called when a run of `slabs` of a superslab, of which no page is resident, has been taken: makes all of the
+ * superslab resident, if that is worth it (dense_may_be_worth_it has said that it may be). Arena lock held,
+ * and let go meanwhile. Returns whether it is resident. */
 bool dense_fill(struct region *region, size_t superslab, unsigned slabs, enum arena_use use);
 
-/* Of the free slabs of a superslab, only these are resident ahead of use from now on. Arena lock held. */
+/* Of the free slabs of a superslab, only `ahead` are resident ahead of use from now on. Arena lock held. */
 void dense_note_ahead(struct superslab *state, uint32_t ahead);
-/* A run, of which some may be ahead, is taken into use. Arena lock held. */
+/* The slabs `run` of a superslab, of which some may be resident ahead of use, are taken into use. Arena lock
+ * held. */
 void dense_note_taken(struct superslab *state, uint32_t run);
 
-/* The superslabs of a huge block, which is being given back, may lie on huge pages. Arena lock held. */
+/* Superslabs first..first+count-1, made resident as huge pages or of a huge block that is being given back,
+ * may lie on huge pages from now on. Arena lock held. */
 void dense_note_huge(struct region *region, size_t first, size_t count);
 
-/* Whether the superslab of an address may lie on a huge page. Arena lock held. */
+/* Whether the superslab, or the one that holds `address`, may lie on a huge page. Arena lock held. */
 bool dense_is_huge(uintptr_t address);
 bool dense_superslab_is_huge(const struct region *region, size_t superslab);
 
-/* A superslab has been purged as a whole. Arena lock held. */
+/* A superslab has been purged as a whole: it lies on no huge page. Arena lock held. */
 void dense_note_purged(struct region *region, size_t superslab);
-/* What is to be purged of a superslab that lies on a huge page, but for the whole, is split off first. */
-/* No lock held. */
+/* Called before start..end-1 is purged: makes small pages of the huge ones that it has only a part of. No
+ * lock held. */
 void dense_split(uintptr_t start, uintptr_t end);
 
 #endif

@@ -8,7 +8,7 @@
 #include "os/os.h"
 #include "os/report.h"
 
-/* A superslab of which so few slabs are resident may come anew as a huge page. */
+/* A superslab of which no more slabs than this are resident may come anew as a huge page. */
 #define SPARSE_SLABS 8
 
 bool arena_region_idle(const struct region *r) {
@@ -35,8 +35,8 @@ void arena_end_region(struct region *r) {
     region_end(r);
 }
 
-/* A region that is of no use for the run must not stay: each failure would leave one more, and what its
- * metadata takes is not there for blocks. */
+/* Looks for the run in a new region of at least `with_slack` superslabs. One that is of no use for it must
+ * not stay: each failure would leave one more, and what its metadata takes is not there for blocks. */
 static bool fits_in_new(size_t superslabs, size_t alignment, size_t with_slack, struct huge_fit *best) {
     struct region *r = arena_add_region(with_slack, with_slack > region_shared_superslabs());
     bool fits = r != NULL && huge_fit_find(superslabs, alignment, best);
@@ -50,14 +50,14 @@ static size_t superslabs_of(size_t bytes) {
     return round_up(bytes, SUPERSLAB_BYTES) >> SUPERSLAB_SHIFT;
 }
 
-/* The slabs of a block of `bytes` in the last superslab of its run. */
+/* A mask of the slabs that a block of `bytes` has in the last superslab of its run. */
 static uint32_t slabs_in_last(size_t bytes) {
     size_t rest = (bytes - 1) % SUPERSLAB_BYTES + 1;
     return bits32_below((unsigned)(round_up(rest, SLAB_BYTES) >> SLAB_SHIFT));
 }
 
-/* Takes whole free superslabs as the end of the run of a block of `bytes`; says what of them may be
- * resident. What is behind the block stays as it is. */
+/* Takes `count` free superslabs from `first` on as the end of the run of a block of `bytes`; returns what of
+ * them may be resident. What is behind the block stays as it is. */
 static struct huge_pages_found claim_superslabs(struct slab *head, struct region *r, size_t first,
                                                 size_t count, size_t bytes) {
     struct huge_pages_found found = {.worth_asking = false};
@@ -104,7 +104,7 @@ struct slab *arena_take_huge(size_t bytes, size_t alignment, struct zeros *zeros
     bool fits = huge_fit_find(superslabs, alignment, &place) ||
                 fits_in_new(superslabs, alignment, with_slack, &place);
     if (!fits) {
-        arena_wait_for_purge(); /* as arena_take */
+        arena_wait_for_purge(); /* as in arena_take */
         fits = huge_fit_find(superslabs, alignment, &place) ||
                (arena_end_idle_regions() && fits_in_new(superslabs, alignment, with_slack, &place));
     }
@@ -125,13 +125,15 @@ struct slab *arena_take_huge(size_t bytes, size_t alignment, struct zeros *zeros
     return slab;
 }
 
-/* After so many ends of blocks in a row that were as they should be, each so many-th is looked at. */
+/* After so many ends of blocks in a row behind which nothing was resident, only one of TAILS_BETWEEN_LOOKS is
+ * looked at. */
 #define TAILS_TRUSTED 32u
 #define TAILS_BETWEEN_LOOKS 8u
 
-/* By chance, because programs repeat themselves. */
+/* Whether to look at the end of a block after `clean` in a row that were clean; by chance, because programs
+ * repeat themselves. */
 static bool shall_look(uint32_t clean) {
-    static _Atomic uint32_t chance; /* relaxed: that two threads read the same does not matter */
+    static _Atomic uint32_t chance; /* relaxed everywhere: that two threads read the same does not matter */
     if (clean < TAILS_TRUSTED) {
         return true;
     }
@@ -140,11 +142,14 @@ static bool shall_look(uint32_t clean) {
     return (next >> 16) % TAILS_BETWEEN_LOOKS == 0;
 }
 
-/* Where the program has asked for huge pages at these addresses, now or of an earlier block, all of the last
- * superslab came with what the block has of it. Few programs do, and the look takes as long as the rest of a
- * free. A sandbox may end whoever looks: with that option nobody does. Returns whether others were perhaps overlooked before this one. */
+/* Looks whether what is behind a block of `bytes` is resident, for head->tail_dirty: where the program has
+ * asked for huge pages at these addresses, for this block or an earlier one, all of the last superslab came
+ * with what the block has of it. Few programs do, and the look takes as long as the rest of a free. A sandbox
+ * may end whoever looks: with HAKMEM_HUGE_PAGES=0 nobody does. Returns whether other blocks were perhaps
+ * overlooked before this one. */
 static bool look_at_tail(struct slab *head, size_t bytes) {
-    static _Atomic uint32_t clean; /* in a row. relaxed: nothing follows from it but when to look */
+    /* Clean ends seen in a row. relaxed everywhere: they only decide when to look */
+    static _Atomic uint32_t clean;
     uint32_t before = atomic_load_explicit(&clean, memory_order_relaxed);
     if (head->tail_dirty || head->tail_known || round_up(bytes, SLAB_BYTES) % SUPERSLAB_BYTES == 0 ||
         !option_bool(OPTION_HUGE_PAGES) || !shall_look(before)) {
@@ -160,8 +165,9 @@ static bool look_at_tail(struct slab *head, size_t bytes) {
     return head->tail_dirty && before == TAILS_TRUSTED;
 }
 
-/* What is free and counts as clean at the end of a superslab, and is resident all the same. One system call
- * for each of them, but only the first time after many looks in vain. Arena lock held. */
+/* Counts as dirty what is free and clean at the end of a superslab, but resident all the same. One system
+ * call for each superslab with such an end, but only the first time after many looks in vain. Arena lock
+ * held. */
 COLD static void find_overlooked_tails(void) {
     for (struct region *r = arena.oldest; r != NULL; r = r->next) {
         for (size_t s = 0; s < r->committed; s++) {
@@ -179,7 +185,8 @@ COLD static void find_overlooked_tails(void) {
     }
 }
 
-/* Frees the last superslabs of the run of a block of `bytes`, resident or not. */
+/* Frees `count` superslabs from `first` on, the last ones of the run of a block of `bytes`; what the block
+ * had of them is dirty if it is `resident`. */
 static void free_superslabs(const struct slab *head, struct region *r, size_t first, size_t count,
                             size_t bytes, bool resident) {
     size_t slabs = count * SLABS_PER_SUPERSLAB - bit_count(~slabs_in_last(bytes));
@@ -187,7 +194,7 @@ static void free_superslabs(const struct slab *head, struct region *r, size_t fi
     behind_free(r, first + count - 1, resident, head->tail_dirty);
 }
 
-/* The superslabs of a run. */
+/* The superslabs of a run: `count` from `first` on. */
 struct extent {
     struct region *region;
     size_t first, count;
@@ -206,8 +213,8 @@ void arena_give_huge(struct slab *head, bool resident) {
     bool huge_pages = head->huge_pages;
     bool overlooked = resident && look_at_tail(head, bytes);
     huge_pages_given(head, resident);
-    /* Where pages were moved from or to, the kernel keeps areas apart that belong together, and what the
-     * program may have done to its pages stays with them. */
+    /* New pages where old ones were moved from or to: the kernel keeps areas apart there that belong
+     * together, and what the program may have done to its pages stays with them. */
     if (head->moved || !resident) {
         behind_give_up(head); /* what is lost must not be purged */
         void *start = (void *)region_superslab_address(r, run.first);
@@ -220,7 +227,8 @@ void arena_give_huge(struct slab *head, bool resident) {
         }
     }
     lock_acquire(&arena.lock);
-    if (UNLIKELY(r->only_huge)) { /* or it would not end with its block */
+    /* What is being purged is not free, and the region would not end with its block. */
+    if (UNLIKELY(r->only_huge)) {
         behind_wait(&r->states[run.first + run.count - 1], UINT32_MAX);
     }
     atomic_store_explicit(&head->state, SLAB_FREE, memory_order_relaxed); /* as in arena_take */
@@ -242,7 +250,7 @@ static void shorten(struct slab *head, size_t bytes) {
     size_t had_bytes = arena_span(head);
     size_t count = superslabs_of(bytes);
     size_t whole = bytes >> SUPERSLAB_SHIFT;
-    /* Of the superslab that it ends in from now on. */
+    /* The block's slabs so far in the superslab that it will end in. */
     uint32_t had_slabs = count < had.count ? UINT32_MAX : slabs_in_last(had_bytes);
     bool overlooked = look_at_tail(head, had_bytes);
     huge_pages_shortened(head, bytes);
@@ -269,7 +277,7 @@ static bool lengthen(struct slab *head, size_t bytes) {
     size_t had_bytes = arena_span(head);
     size_t end = had.first + had.count;
     size_t wanted_end = had.first + superslabs_of(bytes);
-    /* Of the superslab that it ends in now. */
+    /* The block's slabs to be in the superslab that it ends in so far. */
     uint32_t wanted_slabs = wanted_end > end ? UINT32_MAX : slabs_in_last(bytes);
     lock_acquire(&arena.lock);
     behind_wait(&r->states[end - 1], wanted_slabs);

@@ -6,11 +6,11 @@ bool huge_fit_is_free(const struct region *r, size_t s) {
     return s >= r->committed || r->states[s].free == UINT32_MAX;
 }
 
-/* What is searched for; `sparing` wants what needs the OS least, which has just refused. */
+/* What is searched for. */
 struct search {
     size_t superslabs;
-    size_t step; /* between places where it may begin */
-    bool sparing;
+    size_t step;  /* between places where it may begin */
+    bool sparing; /* rather where little has to be made usable, which the OS has just refused */
 };
 
 static size_t dirty_in(const struct region *r, size_t s) {
@@ -22,7 +22,8 @@ static size_t dirty_in(const struct region *r, size_t s) {
 static uint64_t free_word(const struct region *r, size_t word) {
     size_t first = word * 64;
     uint64_t free = r->avail[AVAIL_LEVELS - 1][word];
-    for (uint64_t ahead = r->ahead[word]; ahead != 0; ahead &= ahead - 1) { /* those are not in it */
+    /* avail leaves out superslabs that have slabs ahead, of which some are wholly free. */
+    for (uint64_t ahead = r->ahead[word]; ahead != 0; ahead &= ahead - 1) {
         uint64_t bit = ahead & -ahead;
         free |= huge_fit_is_free(r, first + bit_lowest(bit)) ? bit : 0;
     }
@@ -30,8 +31,8 @@ static uint64_t free_word(const struct region *r, size_t word) {
     return free & bits_below((unsigned)min_size(r->superslabs - first, 64));
 }
 
-/* The first superslab from `from` on that is wholly free, or that is not; that behind the last if there is
- * none. */
+/* The first superslab from `from` on that is wholly free, or that is not if `wholly_free` is false;
+ * r->superslabs if there is none. */
 static size_t next_of(const struct region *r, size_t from, bool wholly_free) {
     for (size_t w = from / 64; w * 64 < r->superslabs; w++) {
         uint64_t word = wholly_free ? free_word(r, w) : ~free_word(r, w);
@@ -43,6 +44,7 @@ static size_t next_of(const struct region *r, size_t from, bool wholly_free) {
     return r->superslabs;
 }
 
+/* Which of the superslabs begin..end-1, of the 64 of this word, have a resident slab. */
 static uint64_t dirty_word(const struct region *r, size_t word, size_t begin, size_t end) {
     uint64_t dirty = r->dirty[word] | r->ahead[word];
     dirty &= word == begin / 64 ? ~bits_below((unsigned)(begin % 64)) : UINT64_MAX;
@@ -70,6 +72,7 @@ static bool better(const struct huge_fit *run, const struct huge_fit *than, bool
     return run->dirty != than->dirty ? run->dirty > than->dirty : run->length < than->length;
 }
 
+/* Makes `run` the best so far if it is better. */
 static void consider(const struct search *search, struct huge_fit run, struct huge_fit *best) {
     size_t end = run.first + search->superslabs;
     run.uncommitted = end - min_size(end, run.region->committed);
@@ -78,8 +81,8 @@ static void consider(const struct search *search, struct huge_fit run, struct hu
     }
 }
 
-/* Looks at every place for the run in the free superslabs begin..end-1, but of those where nothing is
- * resident at the first alone. */
+/* Looks at every place for the run in the free superslabs begin..end-1; of those where nothing is resident
+ * only at the first. */
 static void fit_within(const struct search *search, struct region *r, size_t begin, size_t end,
                        struct huge_fit *best) {
     size_t superslabs = search->superslabs;
@@ -98,7 +101,7 @@ static void fit_within(const struct search *search, struct region *r, size_t beg
     if (!any) {
         return;
     }
-    /* The first place that has a part of it, or one just before. */
+    /* The first place that has a part of the first superslab with a resident slab, or one just before. */
     size_t skipped = first_dirty - min_size(first_dirty, lowest + superslabs - 1);
     size_t first = lowest + round_down(skipped, step);
     size_t dirty = 0;

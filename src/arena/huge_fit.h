@@ -13,10 +13,11 @@ struct huge_fit {
     struct region *region;
     size_t first, length; /* the run begins there, in a free stretch of this length */
     size_t dirty;         /* resident slabs in it */
-    size_t uncommitted;   /* superslabs from the first that is not usable yet to its end */
+    size_t uncommitted;   /* superslabs that have to be made usable for it */
 };
 
-/* A place on a multiple of `alignment` (a power of two), usable throughout. False if no region has one. */
+/* Finds a place for `superslabs` on a multiple of `alignment` (a power of two), and makes all of it usable.
+ * False if no region has one. */
 bool huge_fit_find(size_t superslabs, size_t alignment, struct huge_fit *out);
 
 /* Whether a superslab is wholly free; what is not committed yet is as good as that. */

@@ -11,26 +11,30 @@
 
 #include <stdatomic.h>
 
-/* Each block that asks is two mappings of the kernel's more, of which a process may have 65,530. */
+/* Blocks that may ask for huge pages at a time: each is two mappings of the kernel's more, of which a process
+ * may have 65,530. */
 #define ASKING_MOST 1000
 
-/* What of a huge page may be resident for nothing at the end of a block, and that as a part of the block. */
+/* What may be resident for nothing, of the huge page at the end of a block: so much at most, and this part of
+ * the block at most. */
 #define WASTE_MOST_BYTES (SUPERSLAB_BYTES / 4)
 #define WASTE_PART 32
-/* The same of a block that grows by such a part of it at most. */
+/* A block grows by steps if each is this part of it at most; so much of it may be resident for nothing at its
+ * end. */
 #define STEP_PART 8
-/* What of a block has to be left to tell of it. */
+/* A part of a block tells of all of it if it is this part of it at least. */
 #define WATCHED_PART 4
-/* And blocks that have such an end at a time: 4 MiB. */
+/* Blocks that grow by steps and whose last superslab came ahead, at a time: 4 MiB. */
 #define NEXT_AHEAD_MOST 2
 
 /* Superslabs of a block that are tried, 8 MiB at most: they are resident then, whether the program comes to
  * them or not. */
 #define TRIALS 4u
 
-static _Atomic size_t asking; /* relaxed: a limit that may be passed by a few */
+static _Atomic size_t asking; /* blocks that ask; relaxed everywhere: a limit that may be passed by a few */
 
-static _Atomic size_t next_ahead; /* relaxed: likewise */
+/* Blocks whose last superslab came ahead, because they grow by steps. relaxed everywhere: as `asking` */
+static _Atomic size_t next_ahead;
 
 static void *superslab_of(struct slab *head, size_t superslab) {
     return (void *)(arena_address(head) + (superslab << SUPERSLAB_SHIFT));
@@ -50,6 +54,7 @@ static void note_asking(struct slab *head) {
     }
 }
 
+/* Asks the kernel for huge pages in superslabs first..end-1 of the run, unless too many blocks do. */
 static void ask(struct slab *head, size_t first, size_t end) {
     if (first >= end ||
         (!head->huge_pages && atomic_load_explicit(&asking, memory_order_relaxed) >= ASKING_MOST)) {
@@ -83,13 +88,13 @@ static bool skips_all(size_t superslabs) {
 }
 
 static bool is_resident(const char *page) {
-    unsigned char resident = 1; /* nor is anything learned where the kernel does not say */
+    unsigned char resident = 1; /* where the kernel does not say, nothing is to be learned */
     return !os_which_resident(page, 1, &resident) || resident != 0;
 }
 
 enum trial { TRIAL_QUICK, TRIAL_SLOW, TRIAL_TELLS_NOTHING };
 
-/* Takes a huge page that the program would take soon. */
+/* Takes a huge page that the program would take soon, by a touch, and has its price noted. */
 static enum trial try_one(struct slab *head, size_t superslab) {
     char *start = superslab_of(head, superslab);
     if (is_resident(start)) {
@@ -108,9 +113,9 @@ static enum trial try_one(struct slab *head, size_t superslab) {
     return quick ? TRIAL_QUICK : TRIAL_SLOW;
 }
 
-/* Of superslabs that huge pages have been asked for, tries some, further and further from each other. Behind
- * one that was slow some get small pages, and all of them if it was the last to be tried. Returns whether the
- * last superslab may come as a huge page. */
+/* Of superslabs first..end-1, which huge pages have been asked for, tries `trials`, further and further from
+ * each other. Behind one that was slow some get small pages, and all of them if it was the last to be tried.
+ * Returns whether the last superslab may come as a huge page. */
 static bool try_some(struct slab *head, size_t first, size_t end, unsigned trials) {
     size_t step = 1;
     for (size_t s = first; s < end && trials > 0; trials--) {
@@ -131,7 +136,7 @@ static bool try_some(struct slab *head, size_t first, size_t end, unsigned trial
     return true;
 }
 
-/* Where the huge pages of a block end. */
+/* Bytes from the start of a block on that are to come as huge pages; none of a large one. */
 static size_t huge_end(const struct slab *head, size_t bytes) {
     if (!arena_run_is_huge(head)) {
         return 0;
@@ -141,7 +146,8 @@ static size_t huge_end(const struct slab *head, size_t bytes) {
     return wastes_little ? whole : whole - SUPERSLAB_BYTES;
 }
 
-/* A few small pages would keep a superslab from being one huge page. */
+/* Purges those of superslabs first..end-1 that `sparse` names: the few small pages that are resident there
+ * would keep the superslab from being one huge page. */
 static void purge_sparse(struct slab *head, uint64_t sparse, size_t first, size_t end) {
     for (; sparse != 0; sparse &= sparse - 1) {
         if (bit_lowest(sparse) >= first && bit_lowest(sparse) < end) {
@@ -152,7 +158,8 @@ static void purge_sparse(struct slab *head, uint64_t sparse, size_t first, size_
     }
 }
 
-/* The program will fill the block, whose huge pages end at `whole`. */
+/* Gets pages for a block that the program will fill, before it does: huge ones up to `whole`, small ones
+ * behind that. */
 static void get_ahead(struct slab *head, size_t bytes, size_t whole, uint64_t sparse) {
     size_t end = whole >> SUPERSLAB_SHIFT;
     size_t first = end > 0 ? skip(end) : 0;
@@ -171,13 +178,13 @@ static void get_ahead(struct slab *head, size_t bytes, size_t whole, uint64_t sp
     }
 }
 
-/* Where it is enough to tell of a block of `bytes`. */
+/* Has the watched part of the block tell of blocks of `bytes`, if it is large enough for that. */
 static void watch_what_is_left(struct slab *head, size_t bytes) {
     head->watched = head->watched_bytes >= bytes / WATCHED_PART && head->watched_bytes >= SLAB_BYTES &&
                     testimony_watch(bytes, head->watched_start, head->watched_bytes);
 }
 
-/* What of a block tells whether the program fills it: as much of it as was not resident, in one piece. */
+/* Has a part of the block tell whether the program fills it: as much as was not resident, in one piece. */
 static void watch(struct slab *head, size_t bytes, struct zeros zeros) {
     head->watched_start = arena_address(head) + zeros.begin;
     head->watched_bytes = min_size(zeros.end, bytes) - zeros.begin;
@@ -204,6 +211,7 @@ void huge_pages_taken(struct slab *head, size_t bytes, struct huge_pages_found f
     }
 }
 
+/* The block tells nothing any more. */
 static void watch_no_more(struct slab *head) {
     if (head->watched) {
         testimony_forget(head->watched_start);
@@ -211,14 +219,15 @@ static void watch_no_more(struct slab *head) {
     }
 }
 
-/* Nor does it bear out what a testimony has said of it. */
+/* The block does not bear out any more the testimony that it got its pages by. */
 static void bear_out_no_more(const struct slab *head) {
     if (head->ahead && arena_run_is_huge(head)) {
         testimony_forget(arena_address(head));
     }
 }
 
-/* Less is left of what tells of a huge block, and tells of those that are as long as it was. */
+/* The block keeps its first `bytes` only. What is left of the part that tells of a huge block tells of blocks
+ * as long as it was; a large one tells nothing any more. */
 static void watch_less(struct slab *head, size_t bytes) {
     size_t begin = head->watched_start - arena_address(head);
     if (begin + head->watched_bytes > bytes) {
@@ -258,8 +267,8 @@ void huge_pages_given(struct slab *head, bool resident) {
     head->huge_pages = false;
 }
 
-/* What grows by small steps, and has filled what it got last, will grow further: the superslab that it comes
- * to is its next one. */
+/* Whether a block that has grown from `had` to `bytes` grows by small steps, and has filled what it got last:
+ * it will grow further, and the superslab that it comes to is its next one. */
 static bool grows_by_steps(const struct slab *head, size_t had, size_t bytes) {
     size_t behind = round_up(bytes, SUPERSLAB_BYTES) - bytes;
     return bytes > had && bytes - had <= had / STEP_PART && had >= SUPERSLAB_BYTES &&
@@ -284,7 +293,7 @@ void huge_pages_grown(struct slab *head, size_t had, size_t bytes) {
         testimony_is_filled(arena_address(head), had, head->ahead)) {
         size_t from = first + skip(end - first);
         ask(head, from, end);
-        /* The program comes there next. */
+        /* The superslab that the program comes to next. */
         size_t next = max_size(from, round_up(had, SUPERSLAB_BYTES) >> SUPERSLAB_SHIFT);
         bool last = from < end && head->huge_pages && try_some(head, next, end, 1);
         if (by_steps && last && whole > bytes) {

@@ -13,22 +13,23 @@
 
 /* What of a run may be resident when it is taken. */
 struct huge_pages_found {
-    struct zeros zeros; /* nothing */
-    bool worth_asking;  /* little enough for pages ahead of use to save something */
-    bool filled;        /* all of it is, though it reads as zero */
-    uint64_t sparse;    /* of the first 64 superslabs of a huge run, those of which a few slabs are */
+    struct zeros zeros; /* the longest stretch of it that is not resident */
+    bool worth_asking;  /* so little is resident that pages ahead of use save something */
+    bool filled;        /* all of it is resident, and reads as zero */
+    uint64_t sparse; /* of the first 64 superslabs of a huge run, those of which a few slabs are resident */
 };
 
-/* A run was taken for a large or huge block of `bytes`. Cost: system calls where it gets pages ahead of use,
- * or where an earlier block is looked at. */
+/* To be called when the run of `head` was taken for a large or huge block of `bytes`; `found` says what of it
+ * is resident. Gets it pages ahead of use where it will be filled. Cost: system calls where it gets them, or
+ * where an earlier block is looked at. */
 void huge_pages_taken(struct slab *head, size_t bytes, struct huge_pages_found found);
-/* The run is about to be given back; `resident` is false if its pages were moved away. */
+/* The run of `head` is about to be given back; `resident` is false if its pages were moved away. */
 void huge_pages_given(struct slab *head, bool resident);
-/* So are the slabs of it behind the first `bytes`, which stay. */
+/* The slabs behind the first `bytes` of the run of `head` are about to be given back; the others stay. */
 void huge_pages_shortened(struct slab *head, size_t bytes);
 /* A huge block of `had` bytes now has `bytes`, with the same contents, in the run of `head`. */
 void huge_pages_grown(struct slab *head, size_t had, size_t bytes);
-/* The run's pages came from another one, and what they ask of the kernel with them. */
+/* The pages of the run of `from`, with what they ask of the kernel, were moved to that of `to`. */
 void huge_pages_moved(struct slab *from, struct slab *to);
 
 #endif

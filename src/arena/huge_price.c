@@ -3,7 +3,9 @@
 #include "base/bits.h"
 #include "os/os.h"
 
+/* A huge page that takes so long is slow. */
 #define SLOW_NS 1500000u
+/* The pause after a slow one: superslabs at first and at most, because it doubles; and a time. */
 #define PAUSE_LEAST ((size_t)16)
 #define PAUSE_MOST ((size_t)1024)
 #define PAUSE_MOST_MS 1000

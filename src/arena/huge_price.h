@@ -15,15 +15,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of so many superslabs that huge pages would be asked for, these get small ones instead, from the first on:
- * they count. Arena lock held. */
+/* Of `superslabs` that huge pages would be asked for, returns how many, from the first on, are to get small
+ * ones instead; the pause is over after so many fewer. Arena lock held. */
 size_t huge_price_skip(size_t superslabs);
-/* Whether all of them would. Arena lock held. */
+/* Whether all of `superslabs` are to get small pages instead; changes nothing. Arena lock held. */
 bool huge_price_skips_all(size_t superslabs);
 
-/* For huge_price_note: pages that were begun before a pause say nothing new. Arena lock held. */
+/* The present turn, to be handed to huge_price_note: what was begun before a pause says nothing new after it.
+ * Arena lock held. */
 uint32_t huge_price_turn(void);
-/* A huge page took so long, or was not given. Returns whether it was quick. Arena lock held. */
+/* A huge page that was asked for in `turn` took `ns`, or was not `given`. Returns whether it was quick. Arena
+ * lock held. */
 bool huge_price_note(uint32_t turn, bool given, uint64_t ns);
 
 #endif

@@ -1,6 +1,7 @@
 /* The arena's state, shared by the files of this folder.
  *
- * Promises nothing to other folders. Everything in it is protected by its lock.
+ * Promises nothing to other folders. The lock in it protects everything in it; functions are called with that
+ * lock held, and hold it when they return unless they say otherwise.
  */
 #ifndef HAKMEM_ARENA_INTERNAL_H
 #define HAKMEM_ARENA_INTERNAL_H
@@ -14,96 +15,110 @@
  * below would never be given back. */
 struct left {
     struct region *region; /* NULL: nowhere */
-    size_t superslab;      /* those before it are still to be tried */
-    size_t slabs;          /* refused before */
+    size_t superslab;      /* the superslabs before it are still to be tried */
+    size_t slabs;          /* slabs that were refused before */
 };
 
-/* In use in a program that is not small: 16 MiB. */
+/* A program that has so many slabs in use is not small: 16 MiB. */
 #define ARENA_LARGE_SLABS 256
 
 struct arena {
     struct lock lock;
     /* Threads that are purging, or have a superslab filled: what they have taken out of circulation is
-     * neither free nor dirty. Changed under the lock; atomic for os_wait. relaxed: the lock orders it */
+     * neither free nor dirty. Changed under the lock; atomic for os_wait. relaxed everywhere: the lock orders
+     * it */
     _Atomic uint32_t purging;
-    uint32_t purge_waiters;
+    uint32_t purge_waiters;         /* threads in arena_wait_for_purge */
     struct region *oldest, *newest; /* the regions, doubly linked */
     size_t used_slabs;
-    _Atomic size_t used_seen;  /* the same; relaxed: a hint for those without the lock */
-    _Atomic size_t dirty_seen; /* dirty_slabs, likewise, or as they were a moment ago */
-    _Atomic bool is_scarce;    /* retention.scarce, likewise */
-    _Atomic size_t grace_seen; /* the grace when the bound was last worked out, likewise */
+    /* For those without the lock, as they were a moment ago; written under it. relaxed everywhere: hints */
+    _Atomic size_t used_seen;  /* used_slabs */
+    _Atomic size_t dirty_seen; /* dirty_slabs */
+    _Atomic bool is_scarce;    /* retention.scarce */
+    _Atomic size_t grace_seen; /* the grace when the bound was last worked out */
     size_t used_most;          /* the most in use since the last decay_tick */
-    size_t used_most_before;   /* and in the period before that */
-    size_t used_unrelieved;    /* and since decay.c's last relief was done */
-    size_t dirty_slabs;        /* free and perhaps resident */
-    size_t ahead_slabs;        /* those of them that are so only because of dense_fill */
-    size_t hidden_slabs;       /* behind huge blocks, resident and not among these: behind.h */
+    size_t used_most_before;   /* the most in use in the period before that */
+    size_t used_unrelieved;    /* the most in use since decay.c's last relief was done */
+    size_t dirty_slabs;        /* free, or behind huge blocks, and perhaps resident */
+    size_t ahead_slabs;        /* those of dirty_slabs that are so only because of dense_fill */
+    size_t hidden_slabs;       /* behind huge blocks, resident, and not in dirty_slabs: behind.h */
     size_t filling_slabs;      /* that will be dirty when the fills under way are over */
-    size_t dirty_low;          /* the fewest since the last decay_tick */
-    size_t refused_slabs;      /* dirty ones that the OS would not take back, while this holds */
+    size_t dirty_low;          /* the fewest dirty_slabs since the last decay_tick */
+    size_t refused_slabs;      /* dirty ones that the OS would not take back, while `refused` holds */
     struct backoff refused;
-    bool memory_locked; /* of some regions (`locked`) what is committed is resident, */
-    bool locked_in_new; /* and so it is in those that are made from now on */
+    bool memory_locked; /* the program has locked memory: what is committed of regions `locked` is resident */
+    bool locked_in_new; /* regions that are made from now on are `locked` */
     struct left left;
     struct retention retention;
     uint64_t purges, purged_bytes, decayed_bytes, hole_bytes;
-    uint64_t superslabs_opened, superslabs_dense; /* taken into use wholly free; as one huge page */
+    /* Superslabs that were taken into use wholly free, and those that were made resident as one huge page. */
+    uint64_t superslabs_opened, superslabs_dense;
     uint64_t regions_created;
 };
 extern INTERNAL struct arena arena;
 
+/* Makes a region with room for a run of `superslabs`, and takes it into the list; `only_huge` as for
+ * region_make. NULL if there is no address space, even without the flat page map. */
 struct region *arena_add_region(size_t superslabs, bool only_huge);
+/* Ends the regions made for one huge block that no block is in. True if there was one. */
 bool arena_end_idle_regions(void);
+/* Whether every slab of the region is free, but for its metadata: none is being purged, either. */
 bool arena_region_idle(const struct region *region);
+/* Takes the region, which is idle, from the list and unmaps it (region_end). */
 void arena_end_region(struct region *region);
 
-/* As region_commit; in a program that has locked its memory no more than is needed, and it counts as dirty.
- */
+/* Makes superslabs below `count` of the region usable, as region_commit does; where the program has locked
+ * memory no more than these, and they count as dirty. False if the OS refuses. */
 bool arena_commit(struct region *region, uint32_t count);
-/* What is free in its superslabs from `first` on is dirty. */
+/* Counts the free slabs of the region's usable superslabs from `first` on as dirty: they are resident. */
 void arena_note_resident(struct region *region, uint32_t first);
-/* Whether a limit that another process has set leaves more address space now. */
+/* Gives up the flat page map if the limit of address space, which another process may have changed, is too
+ * low for it by now. True if that was done: there is more address space then. */
 bool arena_spared(void);
 
-/* Around what takes memory out of circulation while the lock is let go. */
+/* Called before and after the lock is let go while slabs are out of circulation: arena_wait_for_purge waits
+ * for the second call. */
 void arena_begin_purging(void);
 void arena_end_purging(void);
 
 /* Lets go of the lock until nobody is purging: all that is free is in circulation then. */
 void arena_wait_for_purge(void);
 
-/* So much is in use, and dirty: for those who look without the lock. */
+/* Brings used_seen and dirty_seen up to date. */
 void arena_note_size(void);
 
-/* Slabs have left the free ones, `dirty` of them perhaps resident and `clean` not. */
+/* Counts slabs that are free no more, `dirty` of them perhaps resident and `clean` not, as in use. */
 void arena_note_taken(size_t dirty, size_t clean);
 
-/* Free slabs that may be resident: the share of what the program holds, and the grace of what is used. */
+/* How many free slabs may be resident: a share of what the program holds, and the grace, less what is kept in
+ * runs. The second is what it would be without the library's thread. */
 size_t arena_bound(void);
 size_t arena_bound_without_thread(void);
-/* What was in use at most counts from now on; without that thread, the grace stays as it has fallen. */
+/* Begins a period: the peak of use is counted anew. Without the library's thread, the grace first falls in
+ * proportion, as the peak has fallen since the period before. */
 void arena_begin_period(void);
 
-/* Whether stocks and what is dirty are together more than may be. */
+/* Whether stocks, kept runs and dirty slabs are together more than may be. */
 bool arena_has_too_much_stocked(void);
 
-/* Dirty slabs that are no use to try just now: the OS has refused to take as many. */
+/* How many dirty slabs it is no use to try to purge just now: the OS has refused as many of late. */
 size_t arena_refused_slabs(void);
-/* Whatever refused them may be gone. */
+/* Has all dirty slabs tried by the next purge: what made the OS refuse some may be gone. */
 void arena_forget_refused(void);
 
-/* Purges down to `target` dirty slabs beside those, highest addresses first, letting go of the lock for the
- * system calls. Returns the slabs purged; goes on below what the OS refuses, but not for ever. */
+/* Purges until no more than `target` dirty slabs are left beside those of arena_refused_slabs, highest
+ * addresses first, letting go of the lock for the system calls. Returns the slabs purged; goes on below what
+ * the OS refuses, but not for ever. */
 size_t arena_purge_to(size_t target);
-/* The same of what is over the bound (`breath`: see retention_note_purged), but parts of huge pages last: to
- * split one takes as long as to clear it. */
+/* As arena_purge_to, because of the bound: notes the slabs as missed (`breath`: see retention_note_purged),
+ * and purges parts of huge pages last, because to split one takes as long as to clear it. */
 void arena_purge_over_bound(size_t target, bool breath);
 
-/* Marks slabs free, and the first `resident` of them dirty. */
+/* Marks `slabs` slabs from `first_slab` of the region on free, and the first `resident` of them dirty. */
 void arena_free_slabs(struct region *region, size_t first_slab, size_t slabs, size_t resident);
 
-/* Releases the lock, having purged what is over the bound (the lock is let go for the system calls). */
+/* Purges what is over the bound, letting go of the lock for the system calls; releases it; and does what
+ * decay_due says is due. */
 void arena_unlock_within_bound(void);
 
 #endif

@@ -28,14 +28,14 @@
 #define REGION_FIRST_BYTES ((size_t)256 << 20)
 #define REGION_NEXT_BYTES ((size_t)1 << 30)
 
-/* Of user space, in which the kernel puts the highest first. */
+/* Bits of a user-space address. The kernel fills that space from the top down. */
 #if defined(__aarch64__)
 #define ADDRESS_BITS 48
 #else
 #define ADDRESS_BITS 47
 #endif
 
-/* The widest lanes. */
+/* The largest block of each lane. */
 #define TINY_MAX_BYTES 1024
 #define MID_MAX_BYTES ((size_t)64 << 10)
 #define LARGE_MAX_BYTES SUPERSLAB_BYTES
@@ -43,7 +43,8 @@
 /* Block bitmap of one slab run: at most 128 words, for 8192 blocks of 8 bytes. */
 #define SLAB_BLOCKS_MAX (SLAB_BYTES / 8)
 #define BITMAP_BYTES (SLAB_BLOCKS_MAX / 8)
-/* Most need less, and their bitmaps stand closer together, on fewer pages. */
+/* Most classes need less than BITMAP_BYTES, and bitmaps of these sizes stand closer together, on fewer
+ * pages. */
 #define MID_BITMAP_BYTES ((size_t)256)
 #define SMALL_BITMAP_BYTES 64
 

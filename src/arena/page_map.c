@@ -12,11 +12,11 @@ uintptr_t page_map_limit;
 /* The map takes no more than this part of the address space that the process may have. */
 #define LIMIT_PART 8
 
-/* relaxed: a statistic */
+/* What the map and the table of regions take. relaxed everywhere: a statistic */
 static _Atomic size_t reserved_bytes;
 
 COLD bool page_map_is_flat(void) {
-    return __atomic_load_n(&page_map_limit, __ATOMIC_RELAXED) != 0; /* page_map_retreat's store */
+    return __atomic_load_n(&page_map_limit, __ATOMIC_RELAXED) != 0; /* relaxed: see page_map_limit */
 }
 
 bool page_map_may_be_flat(size_t limit_bytes) {
@@ -33,7 +33,7 @@ void page_map_init(void) {
         report_fallback(FALLBACK_PAGE_MAP_BY_REGION, PAGE_MAP_BYTES);
         return;
     }
-    /* Read-only until covered: strict overcommit then sees 8 or 16 GiB that cost nothing. */
+    /* Read-only until covered: under strict overcommit, 8 or 16 GiB then count for nothing. */
     unsigned char *both = os_reserve_zeros(PAGE_MAP_BYTES + REGION_BASES_BYTES);
     size_t map_bytes = PAGE_MAP_BYTES;
     if (both == NULL) {
@@ -58,7 +58,8 @@ bool page_map_cover(uintptr_t start, size_t bytes) {
     return os_commit((void *)from, to - from);
 }
 
-/* The pages of the map that a region's words stand on. */
+/* Where the pages of the map begin on which the words of a region at `start` stand; pages_end says where they
+ * end. */
 static uintptr_t first_page(uintptr_t start) {
     return round_down((uintptr_t)&page_map_words[start >> SLAB_SHIFT], OS_PAGE_BYTES);
 }
@@ -89,9 +90,11 @@ COLD bool page_map_retreat(const struct region *oldest) {
     if (page_map_limit == 0) {
         return false;
     }
-    /* Whole, because others read it meanwhile. The words of their blocks stay where they are. */
+    /* relaxed, and whole, because others read it meanwhile: whoever sees it late finds the words of all
+     * blocks where they were. */
     __atomic_store_n(&page_map_limit, 0, __ATOMIC_RELAXED);
-    uintptr_t at = (uintptr_t)page_map_words + OS_PAGE_BYTES; /* of NULL, which is freed at any moment */
+    /* The first page stays: it has the word of NULL, which is freed at any moment. */
+    uintptr_t at = (uintptr_t)page_map_words + OS_PAGE_BYTES;
     const struct region *r = lowest_from(oldest, 0);
     for (; r != NULL; r = lowest_from(oldest, r->base + r->bytes)) {
         unmap(at, first_page(r->base));

@@ -15,13 +15,15 @@
 #include <stdatomic.h>
 
 #define PAGE_WORD_OWNER_SHIFT 13
+/* The owner in the word of a large block, and of a huge one; others are numbers of heaps. */
 #define PAGE_OWNER_LARGE 0x7FFFFu
 #define PAGE_OWNER_HUGE 0x7FFFEu
 
 /* Two variables and not a struct: the fast path of free then addresses each directly. */
 extern INTERNAL _Atomic uint32_t *page_map_words;
-/* Number of words. Not atomic, for the fast path's compare would be a load more; it is written whole, and
- * whoever sees it late finds the words of all blocks where they were: see page_map_retreat. */
+/* Number of words; 0 where the map is not flat. Not atomic, for the fast path's compare would be a load more;
+ * it is written whole, and whoever sees it late finds the words of all blocks where they were: see
+ * page_map_retreat. */
 extern INTERNAL uintptr_t page_map_limit;
 
 static inline uint32_t page_word(uint32_t owner, uint32_t class_offset) {
@@ -35,19 +37,23 @@ static inline uint32_t page_word_owner(uint32_t word) {
 /* Reserves the map, and the table of regions with it, if there is address space enough. Called before the
  * first region is made; further calls do nothing. */
 void page_map_init(void);
-/* Makes what stands in the map for a region writable. False if the OS refuses. */
+/* Makes the map's words for a region of `bytes` at `start` writable, if the map is flat. False if the OS
+ * refuses. */
 bool page_map_cover(uintptr_t start, size_t bytes);
-/* Whether it was not given up. */
+/* Whether the map is flat: there was address space enough for it, and it was not given up. */
 bool page_map_is_flat(void);
-/* Whether a flat map is little of so much address space. */
+/* Whether a flat map is little enough of `limit_bytes` of address space. */
 bool page_map_may_be_flat(size_t limit_bytes);
-/* Unmaps what covers no region, of which `oldest` is the first: address space is scarce, or shall be locked.
- * Looks-up take a few loads more from then on. False if the map is not flat. Arena lock held. A thread that
- * frees another allocator's block at this very moment may read what is gone. */
+/* Gives up the flat map: unmaps what of it covers no region, of which `oldest` is the first, because address
+ * space is scarce, or shall be locked. Look-ups take a few loads more from then on. False if the map is not
+ * flat. Arena lock held. A thread that frees another allocator's block at this very moment may read what is
+ * gone. */
 bool page_map_retreat(const struct region *oldest);
 
+/* Address space that the map and the table of regions take. */
 size_t page_map_reserved_bytes(void);
 
+/* The word of any address; NULL if the map is not flat and the address lies in no region. */
 static inline _Atomic uint32_t *page_map_word(uintptr_t address) {
     uintptr_t index = address >> SLAB_SHIFT;
     if (LIKELY(index < page_map_limit)) {
@@ -56,8 +62,9 @@ static inline _Atomic uint32_t *page_map_word(uintptr_t address) {
     return region_page_word(address);
 }
 
-/* relaxed: a thread that holds a block got it, and with it the word, through the program's own
- * synchronisation; for any other pointer every answer is as good */
+/* What the word of any address says; 0 if there is none. relaxed: a thread that holds a block got it, and
+ * with it the word, through the program's own synchronisation; for any other pointer every answer is as
+ * good */
 static inline uint32_t page_map_get(const void *p) {
     uintptr_t index = (uintptr_t)p >> SLAB_SHIFT;
     if (LIKELY(index < page_map_limit)) {
@@ -67,7 +74,7 @@ static inline uint32_t page_map_get(const void *p) {
     return word == NULL ? 0 : atomic_load_explicit(word, memory_order_relaxed);
 }
 
-/* `slabs` words from `start` on, which lies in a region. */
+/* Sets the `slabs` words from `start` on, which lies in a region. relaxed: as in page_map_get */
 static inline void page_map_set(uintptr_t start, size_t slabs, uint32_t value) {
     _Atomic uint32_t *word = page_map_word(start);
     for (size_t i = 0; i < slabs; i++) {

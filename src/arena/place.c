@@ -4,9 +4,11 @@
 
 /* Superslabs looked at before the search takes the first that is sure to fit. */
 #define CANDIDATES_MAX 64
-/* And so many for each of these where no run is resident as a whole. */
+/* How many superslabs that have no wholly resident run count as one that was looked at, in the search for
+ * such a run. */
 #define GLANCES 2
 
+/* A mask of the slabs of a superslab that lie on multiples of `alignment_slabs`. */
 static uint32_t aligned_places(unsigned alignment_slabs) {
     static const uint32_t places[] = {0xFFFFFFFF, 0x55555555, 0x11111111, 0x01010101, 0x00010001, 0x00000001};
     return places[log2_ceil(alignment_slabs)];
@@ -22,8 +24,8 @@ struct wanted {
     unsigned slabs, alignment_slabs;
     bool with_ahead;
     uint32_t places; /* where a run may begin in a superslab */
-    /* A mask that is and-ed with itself shifted by one after the other has the starts of runs as long; 0 for
-     * those that are not needed. */
+    /* A mask that is and-ed with itself, shifted by each of these in turn, is left with the starts of runs of
+     * `slabs`; 0 where fewer steps are enough. */
     uint8_t shifts[RUN_DOUBLINGS];
 };
 
@@ -36,7 +38,7 @@ static struct wanted want(unsigned slabs, unsigned alignment_slabs, bool with_ah
     return wanted;
 }
 
-/* Where in the mask a run begins. Without a branch, as none of them could be foretold. */
+/* The bits of the mask at which a wanted run begins. Without a branch, as none of them could be foretold. */
 static inline uint32_t fitting(uint32_t mask, const struct wanted *wanted) {
     const uint8_t *shifts = wanted->shifts;
     mask &= mask >> shifts[0];
@@ -47,6 +49,7 @@ static inline uint32_t fitting(uint32_t mask, const struct wanted *wanted) {
     return mask & wanted->places;
 }
 
+/* What of a superslab's free and dirty slabs the search may take. */
 static struct superslab usable(const struct superslab *state, const struct wanted *wanted) {
     uint32_t free = state->free & ~(wanted->with_ahead ? 0 : state->ahead);
     return (struct superslab){.free = free, .dirty = state->dirty & free};
@@ -56,6 +59,8 @@ static size_t bitmap_words(const struct region *r) {
     return (r->superslabs + 63) / 64;
 }
 
+/* Finds the lowest run among the first `candidates` superslabs that the bitmap names, or among all of them if
+ * that is negative. */
 static bool search(struct region *r, const uint64_t *bitmap, const struct wanted *wanted, int candidates,
                    struct place *out) {
     for (size_t w = 0; w < bitmap_words(r) && candidates != 0; w++) {
@@ -121,7 +126,7 @@ struct best {
     int candidates;
 };
 
-/* False if there can be no better place than what the superslab has. */
+/* Looks for a better place in a superslab. False if there can be none better than the best by now. */
 static bool look_at(struct region *r, size_t superslab, const struct wanted *wanted, bool whole,
                     struct best *best) {
     struct superslab state = usable(&r->states[superslab], wanted);
@@ -140,7 +145,7 @@ static bool look_at(struct region *r, size_t superslab, const struct wanted *wan
     return merit.dirty < wanted->slabs || (wanted->slabs > 1 && merit.hole > wanted->slabs);
 }
 
-/* Whether the search is to go on behind the region. */
+/* Looks for a better place in a region. False if the search is over. */
 static bool look_at_region(struct region *r, const struct wanted *wanted, bool whole, struct best *best) {
     const uint64_t *may_fit = r->avail[bit_highest(wanted->slabs)];
     for (size_t w = 0; w < bitmap_words(r); w++) {
@@ -173,7 +178,7 @@ static bool find_within(const struct wanted *wanted, struct place *out) {
         (arena.dirty_slabs > 0 && slabs > 1 && search_dirty(wanted, false, out))) {
         return true;
     }
-    /* A free run of so many slabs has a place, wherever it begins. */
+    /* A free run of 2^sure slabs has a place for the wanted one, wherever it begins. */
     unsigned sure = log2_ceil(min_size(slabs + wanted->alignment_slabs - 1, SLABS_PER_SUPERSLAB));
     for (struct region *r = arena.oldest; r != NULL; r = r->next) {
         if (r->only_huge) {
@@ -212,6 +217,6 @@ bool place_find(unsigned slabs, unsigned alignment_slabs, enum arena_use use, st
         return true;
     }
     bool may_help = !wanted.with_ahead && arena.ahead_slabs > 0;
-    wanted.with_ahead = true; /* before address space is reserved for it */
+    wanted.with_ahead = true; /* what is ahead, too, before address space is reserved for a new region */
     return may_help && find_within(&wanted, out);
 }

@@ -15,10 +15,11 @@ struct place {
     unsigned first; /* slab of it */
 };
 
-/* A free run of 1 to SLABS_PER_SUPERSLAB slabs that begins on a multiple of `alignment_slabs` of them; makes
- * more of a region usable if need be. False if no region has room. */
+/* Finds a free run of `slabs` (1 to SLABS_PER_SUPERSLAB) that begins on a multiple of `alignment_slabs` of
+ * them; makes more of a region usable if need be. False if no region has room. */
 bool place_find(unsigned slabs, unsigned alignment_slabs, enum arena_use use, struct place *out);
-/* The same, when there would be no memory: looks at every superslab that may have such a run. */
+/* As place_find, for when that has found none: looks at every superslab that may have such a run, and makes
+ * none usable. */
 bool place_find_last(unsigned slabs, unsigned alignment_slabs, struct place *out);
 
 #endif

@@ -16,7 +16,9 @@
 /* A huge page with so many dirty slabs is worth being split for them. */
 #define HUGE_PAGE_WORTH_SLABS 28
 
-/* Why it is: only what is over the bound is missed when it is wanted again. */
+/* Why slabs are purged: because they lie idle or the program says so, or for the bound; of these, BREATH
+ * where there was more grace than was allowed. Only slabs purged for the bound count as missed when they are
+ * taken again. */
 enum reason { TOLD, OVER_BOUND, BREATH };
 
 struct range {
@@ -26,8 +28,8 @@ struct range {
     bool split;                   /* an end of it is a part of a huge page */
 };
 
-/* Takes slabs first..last of a superslab out of circulation, neither free nor dirty until they are
- * purged, and adds them to the batch, to its last range if they are neighbours. False if it is full. */
+/* Takes slabs first..last of a superslab out of circulation, neither free nor dirty until they are purged,
+ * and adds them to the batch, to its last range if they are neighbours. False if the batch is full. */
 static bool collect_run(struct region *r, size_t superslab, unsigned first, unsigned last,
                         struct range *batch, size_t *count) {
     struct superslab *state = &r->states[superslab];
@@ -62,6 +64,8 @@ static bool collect_run(struct region *r, size_t superslab, unsigned first, unsi
     return true;
 }
 
+/* Adds the dirty slabs of a superslab to the batch, and with them the clean ones if all are free. False if
+ * the batch is full. */
 static bool collect(struct region *r, size_t superslab, struct range *batch, size_t *count) {
     const struct superslab *state = &r->states[superslab];
     if (state->free == UINT32_MAX) {
@@ -79,6 +83,7 @@ static bool collect(struct region *r, size_t superslab, struct range *batch, siz
     return true;
 }
 
+/* Takes the slabs of a range, which has been purged or refused, back into circulation. */
 static void put_back(const struct range *range, bool purged, enum reason reason) {
     size_t slab = range->first_slab;
     size_t end = slab + range->slabs;
@@ -104,6 +109,7 @@ static void put_back(const struct range *range, bool purged, enum reason reason)
     }
 }
 
+/* The OS has not taken the bitmaps of a range: they may still be resident. */
 static void put_bitmaps_back(const struct range *range) {
     for (size_t s = range->first_bitmap; s < range->first_bitmap + range->bitmaps; s++) {
         range->region->bitmaps_touched[s / 64] |= (uint64_t)1 << (s % 64);
@@ -125,11 +131,11 @@ static void purge_many(const struct iovec *ranges, size_t count, bool *done) {
     os_purge_many(ranges, count, os_thread_is_own(), done);
 }
 
-/* A range's slabs, and its bitmaps. */
+/* What a batch has purged at most: for each range its slabs and its bitmaps. */
 #define PURGES_MOST (2 * BATCH_RANGES)
 
-/* Without the arena's lock; `done`, which has room for PURGES_MOST, gets whether the OS has taken the slabs
- * of each range, and behind them the bitmaps of those that have some. */
+/* Purges a batch, without the arena's lock. `done`, which has room for PURGES_MOST, gets whether the OS has
+ * taken the slabs of each range, and behind them the bitmaps of those that have some. */
 static void purge_batch(const struct range *batch, size_t count, bool *done) {
     struct iovec ranges[PURGES_MOST];
     size_t n = count;
@@ -155,14 +161,15 @@ static void purge_batch(const struct range *batch, size_t count, bool *done) {
 struct progress {
     struct region *region; /* everything before superslab `end` of it is still to be tried; NULL: all is */
     size_t end;
-    unsigned least;   /* of huge pages with fewer dirty slabs none */
+    unsigned least;   /* superslabs on huge pages with fewer dirty slabs than that are left out */
     size_t refused;   /* slabs */
     unsigned in_vain; /* ranges refused since the last one that was taken */
     size_t purged;    /* slabs */
     enum reason reason;
 };
 
-/* From the highest address down, until no more than `target` stays. False if the batch is full. */
+/* Fills the batch, from the highest address down, until no more than `target` slabs stay dirty. False if the
+ * batch is full. */
 static bool gather(size_t target, const struct progress *from, struct range *batch, size_t *count) {
     for (struct region *r = from->region != NULL ? from->region : arena.newest; r != NULL; r = r->previous) {
         size_t end = r == from->region ? from->end : r->committed;
@@ -186,7 +193,7 @@ static bool gather(size_t target, const struct progress *from, struct range *bat
     return true;
 }
 
-/* Parts of huge pages come last. */
+/* Fills the batch as gather does, but with parts of huge pages last; returns the number of ranges. */
 static size_t gather_in_turn(size_t target, struct progress *progress, struct range *batch) {
     size_t count = 0;
     if (gather(target, progress, batch, &count) && progress->least > 0) {
@@ -216,7 +223,8 @@ static void note_done(const struct range *batch, size_t count, const bool *done,
         }
     }
     if (progress->refused > 0) {
-        /* It is there until the lock is let go: its slabs were out of circulation until now. */
+        /* The region still is there, because its slabs were out of circulation until now, and will be until
+         * the lock is let go. */
         progress->region = batch[count - 1].region;
         progress->end = batch[count - 1].first_slab / SLABS_PER_SUPERSLAB;
     }
@@ -240,7 +248,7 @@ static void note_refused(size_t slabs) {
     backoff_begin(&arena.refused);
 }
 
-/* Whether it does. */
+/* True if the purge resumes where the last one was given up. */
 static bool go_on_where_left(struct progress *progress) {
     if (LIKELY(arena.left.region == NULL)) {
         return false;
@@ -252,6 +260,7 @@ static bool go_on_where_left(struct progress *progress) {
     return true;
 }
 
+/* Purges as arena_purge_to does, until `in_vain_most` ranges in a row were refused. */
 static size_t purge_to(size_t target, struct progress progress, unsigned in_vain_most) {
     size_t beside = arena_refused_slabs();
     bool goes_on = go_on_where_left(&progress);

@@ -6,7 +6,8 @@
 
 /* Superslabs are made usable in steps of at least so many, to keep system calls few. */
 #define COMMIT_STEP_MIN 8
-/* A region takes no more than this part of limited address space, or so much. */
+/* Where address space is limited, a region takes no more than this part of the limit, or SCARCE_LEAST_BYTES
+ * if that is more. */
 #define LIMIT_PART 16
 #define SCARCE_LEAST_BYTES ((size_t)8 << 20)
 /* See region_shared_superslabs. */
@@ -23,7 +24,7 @@ struct part {
     size_t offset, bytes;
 };
 
-/* Where the metadata of a region of `slabs` slabs lies. */
+/* Where a region's metadata lies, as offsets from its start. */
 struct plan {
     struct part states, bits, head_back, page_words, small_bitmaps, bitmaps;
     size_t bitmap_words; /* of one bitmap over superslabs */
@@ -62,6 +63,8 @@ static struct plan plan_region(size_t bytes) {
     return plan;
 }
 
+/* Address space for a region: of `*bytes`, or of half as much each time that there is not so much, but at
+ * least `least`. NULL if there is none. */
 static void *reserve(size_t *bytes, size_t least) {
     for (;;) {
         void *base = region_index_reserve(*bytes);
@@ -73,18 +76,21 @@ static void *reserve(size_t *bytes, size_t least) {
     }
 }
 
+/* Whether a region of `bytes` has room for a run of `superslabs`. */
 static bool fits(size_t bytes, size_t superslabs) {
     size_t metadata = round_up(plan_region(bytes).total, SUPERSLAB_BYTES);
     return (bytes - metadata) >> SUPERSLAB_SHIFT >= superslabs;
 }
 
-/* The program needs some address space for its threads' stacks and its files. */
+/* What a region takes where address space is limited: the program needs some for its threads' stacks and its
+ * files. */
 static COLD size_t scarce_bytes(void) {
     size_t part = max_size(os_address_space_limit() / LIMIT_PART, SCARCE_LEAST_BYTES);
     return min_size(round_up(part, region_index_unit()), REGION_NEXT_BYTES);
 }
 
-/* `least` has room for one run of whole superslabs; for more of them, there shall be nothing left. */
+/* The bytes of a region where address space is limited. `least` has room for one run of `superslabs`; what
+ * there is beyond that is room for a whole number of further ones. */
 static COLD size_t bytes_where_scarce(size_t least, size_t superslabs) {
     size_t bytes = scarce_bytes();
     if (bytes > least && region_index_unit() == SUPERSLAB_BYTES) {
@@ -125,7 +131,7 @@ void region_note(struct region *r, size_t superslab) {
     }
 }
 
-/* Superslabs below `count` have become usable. */
+/* Puts the superslabs below `count`, which have become usable, into circulation. */
 static void open_to(struct region *r, uint32_t count) {
     for (uint32_t s = r->committed; s < count; s++) {
         r->states[s].free = UINT32_MAX;
@@ -147,9 +153,9 @@ struct region *region_make(size_t superslabs, bool only_huge) {
     }
     struct plan plan = plan_region(bytes);
     size_t metadata = round_up(plan.total, SUPERSLAB_BYTES);
-    /* The first slabs by the same call. */
+    /* The first superslabs become usable by the same call as the metadata. */
     size_t with_it = only_huge ? 0 : min_size(COMMIT_STEP_MIN * SUPERSLAB_BYTES, bytes - metadata);
-    /* Whatever the system's setting: a slab of which a page is used shall not cost 2 MiB. */
+    /* Small pages, whatever the system's setting: a slab of which one page is used shall not cost 2 MiB. */
     os_ask_for_huge_pages(base, bytes, false);
     if (with_it > 0 && !os_commit(base, metadata + with_it)) {
         with_it = 0;
@@ -182,7 +188,7 @@ struct region *region_make(size_t superslabs, bool only_huge) {
                                         : (_Atomic uint32_t *)(void *)(start + plan.page_words.offset);
     r->small_bitmaps = start + plan.small_bitmaps.offset;
     r->bitmaps = start + plan.bitmaps.offset;
-    /* What the metadata leaves of its last superslab is there for slabs. */
+    /* What the metadata leaves of its last superslab serves as slabs. */
     uint32_t tail = r->first_free_slab % SLABS_PER_SUPERSLAB;
     if (tail != 0) {
         r->states[r->committed - 1].free = ~bits32_below(tail);

@@ -16,13 +16,12 @@
 
 struct superslab {
     uint32_t free;   /* slabs that nobody uses */
-    uint32_t behind; /* nor can, because a huge block ends before them */
-    uint32_t hidden; /* of those behind, the ones that may be resident and count as in use by the block:
-                        behind.h */
-    uint32_t dirty;  /* other ones of both that may be resident; the rest reads as zero */
-    uint32_t ahead;  /* those of the dirty ones that are so only because of dense_fill */
-    uint32_t out;    /* out of circulation for a purge, and dirty again if it fails */
-    uint32_t noted;  /* bit k: the k-th bitmap of the region names it */
+    uint32_t behind; /* slabs that nobody can use, because a huge block ends before them: behind.h */
+    uint32_t hidden; /* of those behind, the ones that may be resident and do not count as dirty */
+    uint32_t dirty; /* of those free or behind, the ones that may be resident; other free ones read as zero */
+    uint32_t ahead; /* those of the dirty ones that are so only because of dense_fill */
+    uint32_t out;   /* dirty slabs out of circulation for a purge: dirty again if it fails */
+    uint32_t noted; /* bit k: the k-th bitmap of the region names this superslab */
     struct missed missed;
 };
 
@@ -50,7 +49,7 @@ struct region {
             uint64_t *dirty;               /* bitmap: superslabs with a dirty slab that is not ahead */
             uint64_t *ahead;               /* bitmap: those with one that is */
         };
-        uint64_t *noted[AVAIL_LEVELS + 2]; /* these: see region_note */
+        uint64_t *noted[AVAIL_LEVELS + 2]; /* the bitmaps before, in the order of a superslab's `noted` */
     };
     uint64_t *huge;                 /* bitmap: superslabs that came as one huge page; see dense.h */
     uint64_t *bitmaps_touched;      /* bitmap: superslabs whose block bitmaps may be resident */
@@ -83,17 +82,18 @@ static inline size_t region_run_index(const struct region *region, uintptr_t add
     return index - region->head_back[index];
 }
 
-/* Says of each slab of a run how far back the first is, or takes that back. */
+/* Notes for each slab of a run, from slab `first` on, how far back the first is; takes that back unless it is
+ * `used`. */
 static inline void region_mark_run(struct region *region, size_t first, unsigned slabs, bool used) {
     for (unsigned i = 1; i < slabs; i++) {
         region->head_back[first + i] = used ? (uint8_t)i : 0;
     }
 }
 
-/* What the larger bitmaps of a superslab's runs take. */
+/* What a superslab's block bitmaps above SMALL_BITMAP_BYTES take. */
 #define SUPERSLAB_BITMAPS_BYTES (SLABS_PER_SUPERSLAB * (MID_BITMAP_BYTES + BITMAP_BYTES))
 
-/* Where a bitmap of `bytes` lies, of the run that begins with slab `index`. */
+/* Where the block bitmap, of `bytes`, lies of the run that begins with slab `index`. */
 static inline void *region_bitmap(const struct region *region, size_t index, size_t bytes) {
     if (bytes <= SMALL_BITMAP_BYTES) {
         return region->small_bitmaps + index * SMALL_BITMAP_BYTES;
@@ -116,11 +116,13 @@ size_t region_shared_superslabs(void);
 /* Unmaps a region that is wholly free, and that nobody can have a slab of: it was only_huge, or the lock is
  * held since it was made. Arena lock held. */
 void region_end(struct region *region);
-/* Makes superslabs below `count` usable, and some more unless `exactly`. Arena lock held. */
+/* Makes superslabs below `count` usable, and some more unless `exactly`. False if the OS refuses. Arena lock
+ * held. */
 bool region_commit(struct region *region, uint32_t count, bool exactly);
-/* Recomputes the bitmaps over superslabs after a change of its state. */
+/* Brings the region's bitmaps up to date after the state of `superslab` has changed. Arena lock held. */
 void region_note(struct region *region, size_t superslab);
 
+/* Address space that all regions take. No lock needed. */
 size_t region_reserved_bytes(void);
 
 #endif

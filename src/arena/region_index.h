@@ -16,16 +16,20 @@
 
 struct region;
 
-/* What the table of all takes. */
+/* The table of the whole address space: one word for each granule. */
 #define REGION_BASES ((uintptr_t)1 << (ADDRESS_BITS - REGION_GRANULE_SHIFT))
 #define REGION_BASES_BYTES (REGION_BASES * sizeof(uint32_t))
 
-/* The word of a granule says which one is its region's first, and how many superslabs of its own that has; 0
- * if there is none. */
+/* The word of a granule is the number of its region's first granule and, in the lowest bits, how many
+ * superslabs of this granule the region has; 0 if there is no region. */
 #define REGION_COUNT_BITS 5
 #define REGION_COUNT_MASK (((uint32_t)1 << REGION_COUNT_BITS) - 1)
 
-/* So that granules can be the index; granules from `first` on, `limit` of them, are in the table. */
+/* The table, as a pointer that granules' numbers index: it has those from region_bases_first on,
+ * region_bases_limit in number. Pointer and first are written once, before the first region, and are not
+ * changed after that, so look-ups need no lock: whoever has an address of a region comes later than that, and
+ * for any other address the limit is read first, whose release in region_index.c pairs with the acquire in
+ * look_up. */
 extern INTERNAL _Atomic uint32_t *region_bases;
 extern INTERNAL uintptr_t region_bases_first;
 extern INTERNAL _Atomic uintptr_t region_bases_limit;
@@ -42,22 +46,25 @@ static inline struct region *region_of(uintptr_t address) {
         atomic_load_explicit(&region_bases[address >> REGION_GRANULE_SHIFT], memory_order_acquire));
 }
 
-/* The same for any address, NULL if it is in none. */
+/* The region that any `address` lies in; NULL if there is none. */
 struct region *region_of_any(uintptr_t address);
 
-/* The page-map word of any address where the map is not flat; NULL if it is in no region. */
+/* The page-map word of any `address` where the map is not flat; NULL if it lies in no region. */
 _Atomic uint32_t *region_page_word(uintptr_t address);
 
-/* Before the first region, if there is a table of all: REGION_BASES_BYTES of zeros, read-only until covered.
- */
+/* Has `table` serve for the whole address space: REGION_BASES_BYTES of zeros, read-only until covered. Called
+ * before the first region is made, or else the small table serves. */
 void region_index_use_table(void *table);
-/* What the length of a region is to be a multiple of. It begins at a multiple of REGION_GRANULE_BYTES. */
+/* What the length of a region has to be a multiple of. A region begins at a multiple of
+ * REGION_GRANULE_BYTES. */
 size_t region_index_unit(void);
-/* Address space for a region; NULL if there is none. */
+/* Reserves `bytes` of address space for a region; NULL if there is none. Arena lock held. */
 void *region_index_reserve(size_t bytes);
-/* Makes what says of such a range where its region is writable. False if the OS refuses, or there is none. */
+/* Makes the table's entries for the range writable. False if the OS refuses, or if the small table has none
+ * for it. Arena lock held. */
 bool region_index_cover(uintptr_t start, size_t bytes);
-/* Look-ups of the range, which is covered, find the region at its start from now on, or none. */
+/* From now on, look-ups in the range, which is covered, find the region at `start`; without `there`, none.
+ * Arena lock held. */
 void region_index_set(uintptr_t start, size_t bytes, bool there);
 
 #endif

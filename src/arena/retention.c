@@ -4,17 +4,19 @@
 #include "base/bits.h"
 #include "options/options.h"
 
-/* Near a limit of the container, what may stay is this part. */
+/* Near a limit of the container, the share is this part of what it is elsewhere. */
 #define SCARCE_PART 8
 
-/* What is purged at once: enough to be worth a system call, and little enough to keep what may be wanted. */
+/* What is purged beyond what is over the bound: enough to be worth a system call, and little enough to keep
+ * what may be wanted. */
 #define PURGED_PART 16
 #define PURGED_LEAST 8
 
-/* See retention_breath: so many times over, and what is forgotten of it with each period. */
+/* For retention_breath: slabs count that were taken again so many times over, and with each period this part
+ * of them is forgotten. */
 #define TIMES_IN_VAIN 2
 #define FORGOTTEN_PART 8
-/* What is more could not be forgotten soon: 64 MiB. */
+/* `vain` grows no further, because more could not be forgotten soon: 64 MiB. */
 #define VAIN_MOST_SLABS ((size_t)1024)
 
 size_t retention_share(size_t used, bool scarce) {
@@ -28,7 +30,7 @@ static size_t most_grace(void) {
 }
 
 size_t retention_grace(const struct retention *r, size_t most) {
-    size_t grace = min_size(r->grace, most_grace()); /* the program may have lowered that since */
+    size_t grace = min_size(r->grace, most_grace()); /* the option may have been lowered since */
     return r->scarce ? 0 : min_size(grace, most);
 }
 

@@ -15,36 +15,42 @@
 #include <stdint.h>
 
 struct retention {
-    size_t grace;    /* added to the bound */
-    size_t breath;   /* purged since the last tick where there was grace, but no more of it allowed */
+    size_t grace; /* what is added to the share, before limits; grows with mistakes */
+    /* Slabs purged in this period, and not taken since, for which there was grace that was not allowed. */
+    size_t breath;
     size_t vain;     /* slabs of the breath that were taken again, less those that have lain idle since */
     uint32_t period; /* ticks so far */
     bool scarce;     /* the process is near a limit of its container */
 };
 
-/* Of the slabs of one superslab. */
+/* Which slabs of one superslab were purged over the bound. */
 struct missed {
-    uint32_t slabs;  /* were purged over the bound, and not taken since */
-    uint32_t period; /* in that one; in a later one they are not missed any more */
+    uint32_t slabs;  /* purged over the bound, and not taken since */
+    uint32_t period; /* the period in which they were; in a later one they are not missed any more */
 };
 
-/* Free slabs that may be resident while `used` are in use, but for the grace. */
+/* Free slabs that may be resident without the grace while `used` are in use; fewer where memory is `scarce`.
+ */
 size_t retention_share(size_t used, bool scarce);
-/* The grace, where it may be no more than so many. */
+/* The grace in slabs, `most` of them at most; none where memory is scarce. */
 size_t retention_grace(const struct retention *retention, size_t most);
-/* Both: free slabs that may be resident while `used` are in use. */
+/* Share and grace: free slabs that may be resident while `used` are in use, with a grace of `grace_most` at
+ * most. */
 size_t retention_bound(const struct retention *retention, size_t used, size_t grace_most);
-/* Where purging stops, below the bound, so that the next run given back does not purge again. */
+/* How many dirty slabs a purge for the bound leaves: fewer than `bound`, so that the next run given back
+ * does not purge again. */
 size_t retention_purge_target(size_t bound);
 
-/* Over the bound; `breath` says whether there was more grace than was allowed. */
+/* Notes that `slabs` of a superslab were purged over the bound; `breath` says that there was more grace than
+ * was allowed. */
 void retention_note_purged(struct retention *retention, struct missed *missed, uint32_t slabs, bool breath);
-/* What one slab that was purged in vain adds to the grace. To purge first as much as is to stay takes longer
- * than to lose what was too much; but in a program that uses little it is much, and a huge block may be that
- * of one that only grows. */
+/* What each slab that was purged by mistake adds to the grace. To learn the grace slab by slab takes longer
+ * than to lose what was too much of it; but in a program that uses little, four are much, and a huge block
+ * may be that of a program that only grows. */
 #define GRACE_FOR_EACH 1
 #define GRACE_FOR_EACH_OF_MANY 4
-/* Slabs were taken into use: those that were purged just before were so by mistake. */
+/* `slabs` were taken into use: those of them that were purged in this period were so by mistake, and add
+ * `grace_for_each`. retention_note_taken, which is called each time, asks first whether there are any. */
 void retention_note_mistakes(struct retention *retention, struct missed *missed, uint32_t slabs,
                              unsigned grace_for_each);
 static inline void retention_note_taken(struct retention *retention, struct missed *missed, uint32_t slabs,
@@ -53,8 +59,9 @@ static inline void retention_note_taken(struct retention *retention, struct miss
         retention_note_mistakes(retention, missed, slabs, grace_for_each);
     }
 }
-/* What the program has shown more than once that it takes again, beyond what it was allowed. */
+/* Slabs beyond the allowed grace that the program has taken again more than once. */
 size_t retention_breath(const struct retention *retention);
+/* Forgets what retention_breath says, as what is dirty is about to be purged wholly. */
 void retention_forget_breath(struct retention *retention);
 /* A period has gone by in which `idle` dirty slabs were not needed. */
 void retention_tick(struct retention *retention, size_t idle);

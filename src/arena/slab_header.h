@@ -1,8 +1,8 @@
 /* What is known of a slab: its header.
  *
  * Promises one cache line for each slab, in a dense array (arena/region.h) that stays readable for
- * ever, so that a thread that comes late to a released slab finds a state and not a fault. Which
- * layer may write a field stands behind it. Relies on nothing.
+ * ever, so that a thread that comes late to a released slab finds a state and not a fault. Who may
+ * change the state, and in which order, is in docs/design.md. Relies on nothing.
  */
 #ifndef HAKMEM_ARENA_SLAB_HEADER_H
 #define HAKMEM_ARENA_SLAB_HEADER_H
@@ -19,37 +19,38 @@ enum slab_state {
     SLAB_PARTIAL,  /* in the owner's list of slabs with free blocks */
     SLAB_LARGE,    /* one large or huge block */
     SLAB_INTERNAL, /* the allocator's own memory */
-    SLAB_KEPT,     /* of a freed block: on its way to the arena, or kept: heap/runs.h */
+    SLAB_KEPT,     /* the run of a freed large block: on its way to the arena, or kept (heap/runs.h) */
 };
 
-/* Whether its run is one of blocks. */
+/* Whether a run in `state` is one of blocks of a size class. */
 static inline bool slab_state_has_blocks(uint8_t state) {
     return (unsigned)state - SLAB_CURRENT <= SLAB_PARTIAL - SLAB_CURRENT;
 }
 
-/* What is known of the free blocks in a slab's bitmap; anything but the first: it is worth a look. */
+/* What is known of the free blocks in a slab's bitmap. Except for SLAB_NONE_RETURNED, the bitmap is worth a
+ * look. */
 enum slab_returned {
     SLAB_NONE_RETURNED,
     SLAB_RETURNED,      /* a block came back since anybody looked */
-    SLAB_SEEN,          /* none since holes.c looked */
-    SLAB_HOLES_LEFT,    /* and too few are free to be worth their pages */
-    SLAB_WITHOUT_HOLES, /* and the pages that hold nothing else were given back */
+    SLAB_SEEN,          /* none came back since holes.c looked */
+    SLAB_HOLES_LEFT,    /* none since, and too few are free for their pages to be given back */
+    SLAB_WITHOUT_HOLES, /* none since, and pages that hold nothing but free blocks were given back */
 };
 
 /* One cache line. The header of a run is that of its first slab; those of the others are not touched. */
 struct slab {
-    _Atomic uint64_t summary[2]; /* bit w: word w of the bitmap may be non-zero; any thread */
-    _Atomic uint64_t *words;     /* the bitmap: 1 = free; zero throughout while only bumped */
-    _Atomic uint32_t bump;       /* blocks handed out for the first time so far; owner writes */
-    _Atomic uint32_t owner;      /* id of the heap; changes only while SLAB_PARTIAL, under its lock */
-    _Atomic uint8_t state;       /* enum slab_state */
+    _Atomic uint64_t summary[2]; /* bit w: word w of the bitmap may be non-zero; any thread; see slab_add */
+    _Atomic uint64_t *words;     /* the bitmap: 1 = free; zero throughout while only bumped; see slab_add */
+    _Atomic uint32_t bump; /* blocks handed out for the first time so far; owner writes; relaxed everywhere */
+    _Atomic uint32_t owner; /* id of the heap; changes only while SLAB_PARTIAL, under its lock */
+    _Atomic uint8_t state;  /* enum slab_state */
     uint8_t size_class;
-    uint8_t run_slabs;           /* length of the run, 0 if it is longer than a superslab */
-    bool taken_clean;            /* nothing of a run of blocks was resident when it was taken */
+    uint8_t run_slabs; /* length of the run; 0 if it consists of whole superslabs (arena_take_huge) */
+    bool taken_clean;  /* nothing of a run of blocks was resident when it was taken */
     _Atomic uint16_t full_words; /* words in which every block is free; exact while parked */
     bool moved : 1;              /* a huge run whose pages came by os_move_pages */
     bool tail_dirty : 1;         /* what of a large or huge run is behind its block may be resident */
-    bool tail_known : 1;         /* some of it may: the arena knows which */
+    bool tail_known : 1;         /* some of what is behind a huge block may be: the arena knows which slabs */
     /* Of a large or huge block; see huge_pages.h */
     bool huge_pages : 1;      /* asks the kernel for huge pages */
     bool ahead : 1;           /* got pages before it was written to */
@@ -59,14 +60,15 @@ struct slab {
     _Atomic uint8_t returned; /* enum slab_returned; relaxed: a hint */
     union {
         struct slab *next;       /* in the inbox or in the owner's list */
-        uintptr_t watched_start; /* of what tells of a large or huge block: what was not resident at first */
+        uintptr_t watched_start; /* of a large or huge block: where the part that tells of it begins */
     };
     union {
         struct slab *previous; /* in the owner's list */
-        size_t watched_bytes;
+        size_t watched_bytes;  /* of that part, of which nothing was resident at first */
     };
-    /* Usable bytes of a large or huge block. Of other runs, those perhaps used in the lower half, and in the
-     * upper half a mask of pages that were given back while the run is in a list: see slab.h */
+    /* Usable bytes of a large or huge block. Of a run of blocks, the lower half has the bytes perhaps used,
+     * and the upper half a mask of pages that were given back while the run is in a list: see slab.h. relaxed
+     * everywhere: whoever writes it has the run, or its heap's lock */
     _Atomic size_t span_bytes;
 };
 _Static_assert(sizeof(struct slab) == CACHE_LINE_BYTES, "a slab header is one cache line");

@@ -8,22 +8,25 @@
 
 #include <stdatomic.h>
 
-/* They may hold so many times what may stay resident of free memory: where blocks of one slab to three come
- * in all sizes, a quarter of what they take is in tails, and they would lose pages and touch them again all
- * the time. */
+/* All tails may hold so many times what may stay resident of free memory: where blocks of one slab to three
+ * come in all sizes, a quarter of what they take is in tails, and they would lose pages and touch them again
+ * all the time. */
 #define MOST_TIMES 2
-/* And this part of it, where new blocks are to be resident throughout. */
+/* While tails hold no more than this part of what may stay resident of free memory, new blocks may be
+ * resident throughout. */
 #define AHEAD_PART 2
-/* Smaller ones are not worth a system call, nor is what is a small part of its block. */
+/* Smaller tails are not worth a system call, nor is one that is a smaller part of its block. */
 #define WORTH_BYTES ((size_t)4 * OS_PAGE_BYTES)
 #define WORTH_PART 8
 
-/* Threads that change the sum all the time wait for each other; up or down, so much each does not matter. */
+/* What tails_change gathers before it changes the sum: threads that did that all the time would wait for each
+ * other, and so much more or less in each does not matter. */
 #define LATER_MOST_BYTES ((int64_t)128 << 10)
 
-/* In all tails that may be resident. relaxed: a sum that orders nothing */
+/* Bytes of all tails that may be resident. relaxed everywhere: a sum that orders nothing */
 static struct { _Alignas(2 * CACHE_LINE_BYTES) _Atomic int64_t bytes; } tails;
 
+/* The sum with `tail` more. */
 static int64_t with(size_t tail) {
     return atomic_load_explicit(&tails.bytes, memory_order_relaxed) + (int64_t)tail;
 }
@@ -37,6 +40,7 @@ static bool is_worth_purging(size_t span, size_t tail) {
            with(tail) > MOST_TIMES * (int64_t)arena_share_bytes();
 }
 
+/* Gives the pages of a tail back, unless they are a part of a huge page. False if they stay. */
 static bool purge(uintptr_t start, size_t bytes) {
     lock_acquire(&arena.lock);
     bool huge = dense_is_huge(start);

@@ -16,15 +16,16 @@
 
 struct slab;
 
-/* Whether a block of so many bytes, a multiple of pages, may get memory that is resident throughout. */
+/* Whether a block of `span_bytes`, a multiple of pages, may get memory that is resident throughout. */
 bool tails_allow(size_t span_bytes);
 /* A block of the large lane has been taken, or shortened, and all of its run may be resident. Cost: perhaps a
  * system call. */
 void tails_add(struct slab *head, size_t span_bytes);
-/* A block's run serves another of as many slabs: all of it may be resident. What that changes is gathered in
- * `later`, which is the caller's, before it counts. The same cost. */
+/* The run of a block of `had_bytes` serves another one, of `span_bytes`, in as many slabs: all of it may be
+ * resident. What that changes in the sum is gathered in `later`, which is the caller's, before it counts.
+ * Cost: perhaps a system call. */
 void tails_change(struct slab *head, size_t had_bytes, size_t span_bytes, int64_t *later);
-/* It goes back, or gets another size: nothing is known of its tail any more. */
+/* A block of `span_bytes` goes back, or is about to get another size: its tail does not count any more. */
 void tails_remove(struct slab *head, size_t span_bytes);
 
 #endif

@@ -9,36 +9,40 @@
 #define KINDS 32
 /* Most blocks that a testimony serves for. */
 #define CREDIT_MOST 16
-/* When it has served for so much, which may all be resident for nothing, the last of that is looked at. */
+/* When testimonies have served for so many bytes of huge blocks, which may all be resident for nothing, the
+ * last of these blocks is looked at. */
 #define UNSEEN_MOST_BYTES ((size_t)32 << 20)
-/* After so many witnesses in a row that were not filled, so many blocks are left out after each. */
+/* After UNFILLED_TRUSTED witnesses in a row that were not filled, LEFT_OUT blocks are left out after each. */
 #define UNFILLED_TRUSTED 8
 #define LEFT_OUT 15
-/* Blocks from this size on get no page ahead of use but in steps of a huge page. */
+/* Blocks of these sizes may be told of by smaller ones that they have grown from by a factor: from the least
+ * on, blocks get no page ahead of use but in steps of a huge page. */
 #define DOUBLED_LEAST_BYTES (2 * SUPERSLAB_BYTES)
 #define DOUBLED_MOST_BYTES ((size_t)256 << 20)
+/* A size is the double of another, or half as much again, if it differs by this part of the other at most. */
 #define FACTOR_PART 32
 /* Pieces of a block that are looked at: at its start, at its end and between. */
 #define LOOKS_MOST 4
-/* Pages whose contents are looked at, what of each at first, and how many may be as the kernel gave them. */
+/* Pages of a block whose contents are looked at; the bytes of each that are, at first; and how many may be as
+ * the kernel gave them where the block counts as filled. */
 #define PAGES_LOOKED_AT OS_PEEK_MOST
 #define PIECE_BYTES 128
 #define PAGES_UNUSED_MOST 2
-/* Of a page that begins with zeros so much is looked at, at once: stacks of the program's may be small. */
+/* A page that begins with zeros is read in steps of this length: stacks of the program's may be small. */
 #define STEP_BYTES 2048
 
 static struct kind {
-    uintptr_t start;                   /* of what is to tell; 0 for none */
-    size_t clean_bytes;                /* of that */
-    size_t bytes;                      /* of its block */
+    uintptr_t start;                   /* of the part of a block that is to tell next; 0 for none */
+    size_t clean_bytes;                /* of that part */
+    size_t bytes;                      /* of the whole block */
     unsigned credit;                   /* blocks that the last testimony still serves for */
     unsigned trust;                    /* those that it served for at first */
     uintptr_t served;                  /* the last huge block that it served for, while it lives */
-    size_t served_bytes, unseen_bytes; /* of it; of all since one was looked at */
+    size_t served_bytes, unseen_bytes; /* of `served`; of all such since one was looked at */
     unsigned unfilled;                 /* witnesses in a row, up to UNFILLED_TRUSTED */
-    unsigned left_out;                 /* blocks that are not looked at, still */
-    bool has_told;                     /* one way or the other */
-    bool has_witness;                  /* one that was taken since the last that was not filled */
+    unsigned left_out;                 /* blocks that are still to be left out */
+    bool has_told;                     /* a block of this kind, one way or the other */
+    bool has_witness;                  /* a block was watched since the last that was not filled */
 } kinds[KINDS];
 
 static struct lock lock; /* protects the kinds */
@@ -47,6 +51,7 @@ static struct kind *kind_of(size_t bytes) {
     return &kinds[min_size(bit_highest(max_size(bytes, SLAB_BYTES) >> SLAB_SHIFT), KINDS - 1)];
 }
 
+/* Whether the pieces that are looked at are resident. */
 static bool is_resident(uintptr_t start, size_t bytes) {
     size_t piece = min_size(bytes, SUPERSLAB_BYTES);
     for (size_t i = 0; i < LOOKS_MOST; i++) {
@@ -70,7 +75,8 @@ static bool is_zero(const uint64_t *words, size_t n) {
     return true;
 }
 
-/* Not inlined, like the next: a caller's frame shall not have the buffers of both. */
+/* Whether a page holds nothing but zeros. Not inlined, like peek_pages: a caller's frame shall not have the
+ * buffers of both. */
 static NOINLINE bool is_page_zero(uintptr_t page) {
     uint64_t words[STEP_BYTES / sizeof(uint64_t)];
     for (uintptr_t at = page; at < page + OS_PAGE_BYTES; at += STEP_BYTES) {
@@ -81,7 +87,7 @@ static NOINLINE bool is_page_zero(uintptr_t page) {
     return true;
 }
 
-/* One bit for each page that begins with zeros. False if any cannot be read. */
+/* `*zero` gets a bit for each of the pages that begins with zeros. False if any of them cannot be read. */
 static NOINLINE bool peek_pages(const uintptr_t *pages, uint32_t *zero) {
     uint64_t words[PAGES_LOOKED_AT][PIECE_BYTES / sizeof(uint64_t)];
     if (!os_peek(words, pages, PAGES_LOOKED_AT, PIECE_BYTES)) {
@@ -94,7 +100,8 @@ static NOINLINE bool peek_pages(const uintptr_t *pages, uint32_t *zero) {
     return true;
 }
 
-/* A page that was only read, or that came with a huge one, is resident and was never written to. */
+/* Whether no more than `unused_most` of the pages looked at are zero throughout: one that was only read, or
+ * that came with a huge page, is resident and was never written to. */
 static bool is_written(uintptr_t start, size_t bytes, unsigned unused_most) {
     uintptr_t pages[PAGES_LOOKED_AT];
     uint32_t zero;
@@ -121,6 +128,7 @@ bool testimony_is_written_throughout(uintptr_t start, size_t bytes) {
     return is_written(start, bytes, 0);
 }
 
+/* A block was found filled: that serves for twice as many blocks as the testimony before. */
 static void trust_more(struct kind *kind) {
     kind->trust = (unsigned)min_size(max_size((size_t)2 * kind->trust, 1), CREDIT_MOST);
     kind->start = 0;
@@ -128,14 +136,15 @@ static void trust_more(struct kind *kind) {
     kind->unfilled = kind->left_out = 0;
 }
 
-/* A look takes as long as many blocks that are not filled. */
+/* A witness was not filled. After many, some blocks are left out: a look takes as long as many blocks that
+ * are not filled. */
 static void note_unfilled(struct kind *kind) {
     kind->has_witness = false;
     kind->unfilled = (unsigned)min_size((size_t)kind->unfilled + 1, UNFILLED_TRUSTED);
     kind->left_out = kind->unfilled == UNFILLED_TRUSTED ? LEFT_OUT : 0;
 }
 
-/* Lets go of the lock meanwhile. */
+/* Whether a block is filled, with the lock let go meanwhile. */
 static bool look(uintptr_t start, size_t bytes, bool ahead) {
     lock_release(&lock);
     bool filled = testimony_is_filled(start, bytes, ahead);
@@ -181,7 +190,8 @@ static bool has_grown_by_a_factor(size_t before, size_t bytes) {
            (bytes >= by_half - tolerance && bytes <= by_half + tolerance);
 }
 
-/* What grows by doubling has no block of the new size to tell, but one of the size before. */
+/* The kind that tells of a block of `bytes`, after a look if one is due: its own, or that of half the size
+ * where that knows nothing yet, because what grows by a factor has no block of the new size to tell. */
 static struct kind *kind_that_tells(size_t bytes) {
     struct kind *kind = kind_of(bytes);
     look_if_due(kind);
@@ -236,7 +246,8 @@ bool testimony_watch(size_t bytes, uintptr_t clean_start, size_t clean_bytes) {
     return watched;
 }
 
-/* A block that was resized is the witness of the kind that it was of. */
+/* What begins at `start` tells nothing any more, of any kind: a block that was resized is the witness of the
+ * kind that it was of before. */
 static void forget(uintptr_t start) {
     for (size_t i = 0; i < KINDS; i++) {
         if (kinds[i].start == start) {
@@ -256,7 +267,8 @@ void testimony_of_freed(size_t bytes, uintptr_t start, size_t clean_bytes, bool 
     if (filled) {
         trust_more(kind);
     } else {
-        if (kind->has_witness) { /* of several that lived at a time the others only say it again */
+        /* Of several blocks that lived at a time, all but the first only say the same again. */
+        if (kind->has_witness) {
             note_unfilled(kind);
         }
         kind->start = 0;

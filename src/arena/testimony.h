@@ -18,25 +18,28 @@
 #include <stdint.h>
 
 /* Whether a block of `bytes` will be filled, as far as is known. Cost: a few system calls where an earlier
- * block is looked at, which is once for each of them. */
+ * block is looked at, which happens once for each block. */
 bool testimony_expects_filled(size_t bytes);
-/* The same, at the same cost, of a block of `bytes` (a slab at least) that was just taken, at `start`, and
- * uses up a part of the testimony. */
+/* Whether a block of `bytes` (a slab at least), just taken at `start`, will be filled; if so, that uses up a
+ * part of the testimony. Cost: as testimony_expects_filled, and a look at the last block served where much
+ * was served for. */
 bool testimony_says_filled(uintptr_t start, size_t bytes);
-/* Of what is clean of it, a slab at least, `clean_bytes` at `clean_start` are the next to tell. False if they
- * need not: several before were not filled. */
+/* Has the clean part of a block of `bytes`, `clean_bytes` (a slab at least) at `clean_start`, be the next to
+ * tell. False if it need not: several before were not filled. */
 bool testimony_watch(size_t bytes, uintptr_t clean_start, size_t clean_bytes);
-/* The last that these can tell of a block of `bytes`. */
+/* A block of `bytes` is being freed, of which `clean_bytes` at `start` tell: records whether they were
+ * filled; `ahead` says that it got pages ahead of use. Cost: a few system calls. */
 void testimony_of_freed(size_t bytes, uintptr_t start, size_t clean_bytes, bool ahead);
-/* What begins there tells nothing any more, whatever size it had when it was taken: its pages were moved
+/* What begins at `start` tells nothing any more, whatever size it had when it was taken: its pages were moved
  * away, or are about to be another block's. */
 void testimony_forget(uintptr_t start);
-/* Whether a block is filled; `ahead` says that it got pages ahead of use. */
+/* Whether `bytes` (a slab at least) at `start` are filled, as far as some samples tell; `ahead` says that
+ * they got pages ahead of use, so that to be resident says nothing. Cost: a few system calls. */
 bool testimony_is_filled(uintptr_t start, size_t bytes, bool ahead);
-/* Whether none of the samples of it, a slab at least, says that it is not written to. */
+/* Whether all samples of `bytes` (a slab at least) at `start` were written to. Cost: a few system calls. */
 bool testimony_is_written_throughout(uintptr_t start, size_t bytes);
 
-/* Around fork. */
+/* Before fork: takes the lock. After it, in both processes: lets go of it. */
 void testimony_lock_for_fork(void);
 void testimony_unlock_after_fork(bool child);
 

@@ -3,7 +3,7 @@
 #include "arena/arena.h"
 #include "arena/internal.h"
 
-/* The lowest region that reaches above the address. */
+/* The lowest region that ends above the address; NULL if there is none. */
 static struct region *region_from(uintptr_t address) {
     struct region *best = NULL;
     for (struct region *r = arena.oldest; r != NULL; r = r->next) {
@@ -18,7 +18,8 @@ static size_t committed_slabs(const struct region *r) {
     return (size_t)r->committed * SLABS_PER_SUPERSLAB;
 }
 
-/* Free slabs, or those behind a huge block, in a row, alike, within one superslab. */
+/* The piece that begins with slab `slab`, which is free or behind a huge block: such slabs in a row, all
+ * dirty or all clean, within one superslab. */
 static struct piece free_piece(const struct region *r, size_t slab) {
     const struct superslab *state = &r->states[slab / SLABS_PER_SUPERSLAB];
     unsigned first = (unsigned)(slab % SLABS_PER_SUPERSLAB);
@@ -35,6 +36,7 @@ static struct piece free_piece(const struct region *r, size_t slab) {
                           .kind = dirty ? PIECE_DIRTY : PIECE_CLEAN};
 }
 
+/* The piece that begins with slab `slab`, which is neither free nor behind a huge block. */
 static struct piece used_piece(const struct region *r, size_t slab) {
     struct slab *head = region_slab(r, slab);
     struct piece piece = {.region = r,
@@ -42,9 +44,9 @@ static struct piece used_piece(const struct region *r, size_t slab) {
                           .address = r->base + (slab << SLAB_SHIFT),
                           .slabs = 1,
                           .kind = PIECE_CLASS};
-    /* acquire pairs with slab_init, so that a run of blocks is seen whole or as internal */
+    /* acquire pairs with the release in slab_init, so that a run of blocks is seen whole or as internal */
     switch (atomic_load_explicit(&head->state, memory_order_acquire)) {
-    case SLAB_FREE: /* taken out of circulation: it is being purged */
+    case SLAB_FREE: /* out of circulation: it is being purged */
         piece.kind = PIECE_CLEAN;
         return piece;
     case SLAB_LARGE:

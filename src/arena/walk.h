@@ -26,7 +26,7 @@ struct piece {
     enum piece_kind kind;
 };
 
-/* Where the next step begins; 0 to begin with. */
+/* How far a walk has come: the address at which the next step begins, 0 at first. */
 struct walk {
     uintptr_t at;
 };
@@ -43,7 +43,7 @@ struct walk_visitor {
 #define WALK_STEP_SUPERSLABS ((size_t)4)
 #define WALK_STEP_BYTES (WALK_STEP_SUPERSLABS * SUPERSLAB_BYTES)
 
-/* Visits what begins in the next few superslabs; false when there is nothing left. */
+/* Visits what begins in the next few superslabs; false when there is nothing left. Arena lock not held. */
 bool arena_walk_step(struct walk *walk, const struct walk_visitor *visitor);
 
 #endif
