@@ -10,7 +10,7 @@
 #include "heap/registry.h"
 #include "os/thread.h"
 
-/* Heaps looked at for one slab. */
+/* Most heaps that are looked at for one slab. */
 #define LOOKED_AT_MOST 32
 /* Smaller blocks are not taken from a heap that a thread has: they would share cache lines with that
  * thread's, and what it frees of the others would all be another thread's. */
@@ -19,7 +19,8 @@
  * look in vain. */
 #define SLACK_WORTH_A_LOOK ((int64_t)1 << 20)
 
-/* What lies on one line comes first. relaxed, all: a guess is enough */
+/* Whether `from` may have a slab of the class to give; heaps that a thread has may only if `any`. What lies
+ * on one cache line is read first. relaxed, all: a guess is enough */
 static bool may_have(const struct heap *from, unsigned size_class, bool any) {
     uint32_t state = atomic_load_explicit(&from->state, memory_order_relaxed);
     return (state == HEAP_ABANDONED || (state == HEAP_ACTIVE && any)) && bin_has_partial(from) &&
@@ -44,7 +45,7 @@ bool adopt_slab(struct heap *heap, unsigned size_class) {
         heap->asked_last = heap->asked_last % last + 1;
         struct heap *from = heap_by_id(heap->asked_last);
         if (from != heap && may_have(from, size_class, any) && bin_adopt(heap, size_class, from)) {
-            heap->asked_last--; /* it may have more */
+            heap->asked_last--; /* it may have more: it is asked first next time */
             return true;
         }
     }

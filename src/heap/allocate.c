@@ -24,7 +24,8 @@ static COLD void *out_of_memory(size_t size) {
     return NULL;
 }
 
-/* Requests for an alignment get no block of another class. */
+/* A block of the class or, if `may_borrow`, of a larger one, which need not have the alignment of this one;
+ * NULL if there is no memory. */
 static inline void *pop(struct heap *heap, unsigned size_class, bool may_borrow) {
     struct magazine *m = &heap->magazines[size_class];
     if (LIKELY(m->top != m->base)) {
@@ -33,7 +34,7 @@ static inline void *pop(struct heap *heap, unsigned size_class, bool may_borrow)
     return heap_refill(heap, size_class, may_borrow);
 }
 
-/* For a thread that has no heap. */
+/* As allocate_class, for a thread that has no heap. */
 static COLD void *allocate_shared(unsigned size_class, size_t size, bool may_borrow) {
     struct heap *heap = shared_heap_lock();
     if (heap == NULL) {
@@ -47,7 +48,7 @@ static COLD void *allocate_shared(unsigned size_class, size_t size, bool may_bor
 
 static NOINLINE void *allocate_perhaps_sampled(struct heap *heap, unsigned size_class, size_t size,
                                                bool may_borrow) {
-    heap_enter(heap); /* whoever is told may sleep */
+    heap_enter(heap); /* listeners of heap_event may sleep */
     bool sampled = sampling_decide(size);
     heap_leave(heap);
     void *p = pop(heap, size_class, may_borrow);
@@ -65,7 +66,7 @@ static inline void *allocate_class(unsigned size_class, size_t size, bool may_bo
     return pop(heap, size_class, may_borrow);
 }
 
-/* A block beyond the mid lane counts with its whole pages, as it does when it grows. */
+/* A large or huge block. For sampling it counts with its whole pages, as it does when it grows. */
 static void *allocate_large(size_t size, size_t alignment, struct zeros *zeros) {
     void *p = large_allocate(thread_heap_get(), size, alignment, zeros);
     if (p == NULL) {
@@ -78,7 +79,7 @@ static void *allocate_large(size_t size, size_t alignment, struct zeros *zeros) 
     return p;
 }
 
-/* As malloc, without another try: NULL if there is no memory. */
+/* As malloc, but does not collect and try again: NULL if there is no memory. */
 static ALWAYS_INLINE void *serve(size_t size) {
     struct zeros zeros;
     if (LIKELY(size <= MID_MAX_BYTES)) {
@@ -99,7 +100,7 @@ static void *serve_aligned(size_t alignment, size_t size, struct zeros *zeros) {
                : allocate_large(size, alignment, zeros);
 }
 
-/* What is held back may be all that is missing. */
+/* Collects what threads hold back, for that may be all that is missing; true if another try is worth it. */
 static bool may_try_again(size_t size) {
     return size <= REQUEST_MAX_BYTES && !runtime_libc_forced() && heap_collect_for(size);
 }
@@ -163,8 +164,7 @@ void *allocate_zeroed(size_t size) {
     return p == NULL ? NULL : clear(p, size, zeros);
 }
 
-/* ---- The way back ------------------------------------------------------------------------------ */
-
+/* OURS_STRAY: in a region, but where no block begins. */
 enum whose { OURS_CLASS, OURS_LARGE, OURS_STRAY, NOT_OURS };
 
 static inline enum whose whose(const void *p, uint32_t word) {
@@ -223,8 +223,8 @@ static NOINLINE void release_otherwise(void *p, uint32_t word) {
     }
 }
 
-/* Of the ways beyond the fast ones, the commonest first: a block of another heap, and there is room for it.
- */
+/* Tries the commonest case first: a block of another heap, for which this one has room in a magazine or in
+ * its remote buffer. */
 static NOINLINE void release_of_any(void *p, uint32_t word, struct heap *heap) {
     uint32_t owner = page_word_owner(word);
     bool is_remote = owner - 1 < PAGE_OWNER_HUGE - 1 && owner != page_word_owner(heap->tag) &&
@@ -253,8 +253,8 @@ NOINLINE void release_of_others(void *p, uint32_t offset, struct heap *heap) {
     }
 }
 
-/* Bytes of the block if it surely is one of a size class, or 0. A block that was never handed out is found
- * when it comes back: nothing is lost by then, and the slab's header is not read. */
+/* Bytes of the block if it surely is one of a size class, or 0. The slab's header is not read, so a block
+ * that was never handed out passes, too: it is found when it comes back, and nothing is lost by then. */
 static inline size_t sure_bytes(const void *p, uint32_t word) {
     const struct size_class *c = &size_classes[page_word_class(word)];
     bool sure =
@@ -286,7 +286,8 @@ size_t block_usable_size(const void *p) {
     return LIKELY(bytes > 0) ? bytes : usable_size_otherwise(p, word);
 }
 
-/* A large block was given another size where it stood, or was moved. */
+/* Tells the profile of a large block at `p` that had `had` bytes and was given another size, where it stood
+ * or by being moved. */
 static void note_resized(void *p, size_t had) {
     size_t bytes = large_usable_size("invalid realloc", p);
     bool grown = bytes > had && UNLIKELY(sampling_due(bytes - had)) && sampling_decide(bytes - had) &&

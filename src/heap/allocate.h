@@ -11,18 +11,19 @@
 
 #define REQUEST_MAX_BYTES ((size_t)PTRDIFF_MAX)
 
-/* NULL and ENOMEM if there is no memory or `size` is over REQUEST_MAX_BYTES. */
+/* A block of `size` bytes; NULL and ENOMEM if there is no memory or `size` is over REQUEST_MAX_BYTES. */
 void *allocate(size_t size);
-/* The same, in half the instructions where a magazine has a block of the mid lane. */
+/* As allocate, in half the instructions where `size` is of the mid lane and its magazine has a block. */
 void *allocate_mid(size_t size);
-/* `alignment` is a power of two. */
+/* As allocate, with the block on a multiple of `alignment`, a power of two. */
 void *allocate_aligned(size_t alignment, size_t size);
+/* As allocate, with all `size` bytes zero. */
 void *allocate_zeroed(size_t size);
 
-/* Keeps errno. NULL is ignored. */
+/* Frees a block of this allocator's or of libc's and keeps errno; NULL is ignored. */
 void release(void *p);
-/* The same where the page-map word, combined with the tag of the calling thread's heap, is `offset`, and no
- * class offset. */
+/* As release, for fast_release: `offset` is the page-map word of `p` xor the tag of `heap`, the calling
+ * thread's, and no class offset. */
 void release_of_others(void *p, uint32_t offset, struct heap *heap);
 
 /* As realloc with `p` not NULL and `size` not 0. */
@@ -31,7 +32,7 @@ void *reallocate(void *p, size_t size);
 /* Usable bytes of any block; 0 for NULL. */
 size_t block_usable_size(const void *p);
 
-/* What a request would get; 0 over REQUEST_MAX_BYTES. */
+/* Usable bytes of the block that a request for `size` would get; 0 if that is over REQUEST_MAX_BYTES. */
 size_t request_good_size(size_t size);
 
 #endif

@@ -1,4 +1,4 @@
-/* Whether there is nobody else.
+/* Whether the calling thread is the only one.
  *
  * What only one thread can see may be changed without locked instructions, each of which takes as long as all
  * else that the return of a block costs. libc's own allocator leaves out its locks by the same sign.
@@ -17,8 +17,8 @@
 extern "C" {
 #endif
 
-/* Good until the caller makes a thread, which it may do wherever it may start the library's (decay_do). Cost:
- * a few loads. */
+/* Whether the calling thread is the only one. The answer is good until the caller makes a thread, which it
+ * may do wherever it may start the library's (decay_do). Cost: a few loads. */
 bool heap_is_alone(void);
 
 #ifdef __cplusplus

@@ -11,13 +11,15 @@
 #include "os/os.h"
 #include "os/thread.h"
 
+/* Longest sleep between two looks at the option and the credentials. */
 #define SLEEP_MOST_MS 250
-/* Work on holes in a period: of the background thread some 20 ms, and in a program without one 0.1 ms of
- * whoever frees. */
+/* Units of work on holes in a period: some 20 ms of the background thread, or 0.1 ms of whoever frees in a
+ * program without one. */
 #define HOLES_UNITS 200000
 #define HOLES_UNITS_IN_PASSING 1000
-/* Blocks of stocks: some 1.3 ms in each period, or an eighth of them if all are of the size of a pointer; and
- * 0.3 ms with what is given back. */
+/* Blocks that go from stocks to their slabs in passing: in each period some 1.3 ms of them, or an eighth of
+ * all, reckoned as if each were of the size of a pointer, if that is more; and 0.3 ms with each call of
+ * relieve. */
 #define STOCKS_IN_PASSING ((size_t)65536)
 #define STOCKS_IN_PASSING_PART (8 * sizeof(void *))
 #define STOCKS_RELIEVED ((size_t)16384)
@@ -36,9 +38,9 @@ static bool relieve(void) {
     return slack_relieve();
 }
 
-/* Sleeps for a period of the decay; false if the program's credentials have changed meanwhile. In short
- * sleeps, because the option may change, and privileges that the program has dropped must not live on here:
- * the next thread inherits those of a thread of the program's. */
+/* Sleeps for a period of the decay; false if the program's credentials have changed meanwhile. It sleeps for
+ * short times, because the option may change, and because privileges that the program has dropped must not
+ * live on in this thread: the next one inherits those of a thread of the program's. */
 static bool sleep_in_background(uint64_t credentials) {
     for (uint64_t slept = 0; slept < decay_period_ms(); slept += SLEEP_MOST_MS) {
         os_sleep_ms(min_size(decay_period_ms() - slept, SLEEP_MOST_MS));
@@ -64,7 +66,7 @@ static COLD void run_in_background(void) {
     if (more) {
         decay_stop();
     }
-    parcels_return_all(); /* sent by threads that saw this one just before it ended */
+    parcels_return_all(); /* parcels sent by threads that saw this one just before it ended */
 }
 
 void background_set_work(void) {

@@ -12,10 +12,10 @@
 /* Of a heap that a thread has, others take only slabs of which so much is free: one that is nearly full would
  * be pinned by the few blocks that they get of it when its owner is done with the others. */
 #define ADOPTED_FREE_PART 4
-/* A class that got so many fresh slabs in a row, and no free block in between, is growing: the next ones are
- * sure to be filled. */
+/* A class that got FRESH_BEFORE_POPULATING new slabs in a row, and no used block in between, is growing: the
+ * next ones are sure to be filled. */
 #define FRESH_BEFORE_POPULATING 4
-/* Of larger blocks a program may never touch every page. */
+/* Slabs of larger blocks are not populated: a program may never touch every page of these. */
 #define POPULATED_MAX_BYTES OS_PAGE_BYTES
 
 static uint8_t state_of(const struct slab *slab) {
@@ -34,9 +34,7 @@ void bin_drain_inbox(struct heap *heap) {
     }
 }
 
-/* ---- Releasing -------------------------------------------------------------------------------- */
-
-/* The slab is in no list and nobody else can reach it any more but by misuse. */
+/* Gives a slab to the arena that is in no list, and that nobody else can reach any more but by misuse. */
 static void give_back(struct heap *self, struct slab *slab) {
     const struct size_class *c = &size_classes[slab->size_class];
     uintptr_t start = arena_address(slab);
@@ -50,7 +48,7 @@ static void give_back(struct heap *self, struct slab *slab) {
     if (self != NULL) {
         count(&self->counters.slabs_released, 1);
     }
-    /* relaxed, both: as above */
+    /* relaxed: nobody else changes it any more */
     uint32_t bump = atomic_load_explicit(&slab->bump, memory_order_relaxed);
     slack_add(self, -(int64_t)(bump * c->bytes));
     slack_note_purged(-(int64_t)slab_purged_bytes(slab));
@@ -58,7 +56,7 @@ static void give_back(struct heap *self, struct slab *slab) {
     arena_give(slab, used, c->words * sizeof(uint64_t) > SMALL_BITMAP_BYTES);
 }
 
-/* Unlinks the slab if it is free; the owner's lock is held. */
+/* Takes the slab out of its list if it is wholly free; the owner's lock is held. */
 static bool unlink_if_free(struct heap *owner, struct slab *slab) {
     if (state_of(slab) != SLAB_PARTIAL || !slab_all_free(slab)) {
         return false;
@@ -122,9 +120,7 @@ void bin_sweep(struct heap *self, struct heap *heap) {
     }
 }
 
-/* ---- Parking and queueing --------------------------------------------------------------------- */
-
-/* The current slab has nothing left as far as its owner knows. */
+/* Parks the class's current slab, which has nothing left as far as its owner knows. */
 static void park(struct heap *heap, unsigned size_class) {
     struct bin *bin = &heap->bins[size_class];
     struct slab *slab = bin->current;
@@ -156,7 +152,7 @@ void bin_settle_after_fork(struct heap *heap, unsigned size_class) {
         bin->pending[0] = bin->pending[1] = 0;
     }
     if (bin->current != NULL || bin->aside != NULL) {
-        note_used(heap, size_class); /* the lost thread may not have come to that */
+        note_used(heap, size_class); /* the lost thread may not have come to noting it */
     }
 }
 
@@ -216,8 +212,6 @@ void bin_queue(struct heap *self, struct slab *slab) {
     }
 }
 
-/* ---- The next slab ---------------------------------------------------------------------------- */
-
 static void set_current(struct heap *heap, unsigned size_class, struct slab *slab) {
     heap->bins[size_class].current = slab;
     note_used(heap, size_class);
@@ -225,7 +219,8 @@ static void set_current(struct heap *heap, unsigned size_class, struct slab *sla
 
 static void make_current(struct heap *heap, unsigned size_class, struct slab *slab) {
     set_current(heap, size_class, slab);
-    /* relaxed: it came out of a list under the lock */
+    /* relaxed, here and for the span: the slab came out of a list under the lock; others take both as
+     * hints */
     atomic_store_explicit(&slab->state, SLAB_CURRENT, memory_order_relaxed);
     if (UNLIKELY(slab_purged(slab) != 0)) {
         holes_note_taken(slab_purged_bytes(slab));
@@ -235,13 +230,13 @@ static void make_current(struct heap *heap, unsigned size_class, struct slab *sl
 }
 
 /* Another thread's free may still read the old owner in the page map: it keeps such a block as it would one
- * of a foreign slab, and returns it to the bitmap, where nobody asks whose it is. */
+ * of another heap's, and returns it to the bitmap, where nobody asks whose it is. */
 bool bin_adopt(struct heap *heap, unsigned size_class, struct heap *from) {
     struct slab *slab = NULL;
     lock_acquire(&from->lock);
     bin_drain_inbox(from);
-    /* relaxed: what has blocks in lists had its state before, and the lock brings it along; whether a thread
-     * has it may change at any time */
+    /* relaxed: a heap with slabs in its lists got its state before these, and the lock brings it along;
+     * whether a thread has it may change at any time */
     uint32_t state = atomic_load_explicit(&from->state, memory_order_relaxed);
     if (state == HEAP_ABANDONED) {
         slab = partial_fullest(from, size_class);
@@ -323,8 +318,9 @@ static bool partial_slab(struct heap *heap, unsigned size_class) {
     return slab != NULL;
 }
 
-/* Blocks that were used before, those of other slabs too: their pages are there. Leaves no current slab, or
- * one that has only blocks which were never used. */
+/* Also takes blocks of other slabs, before those of the current one that were never used: the pages of
+ * used ones are there. If it gives 0, there is no current slab, or one that has only blocks which were
+ * never used. */
 size_t bin_take_used(struct heap *heap, unsigned size_class, void **out, size_t want) {
     struct bin *bin = &heap->bins[size_class];
     for (bool same = true;; same = false) {
@@ -346,7 +342,8 @@ size_t bin_take_used(struct heap *heap, unsigned size_class, void **out, size_t 
     }
 }
 
-/* What was set aside, a slab of another heap, or a new one. There is no current slab. */
+/* Makes the slab that was set aside, one of another heap, or a new one the current slab; there is none. False
+ * if there is no memory. */
 static bool next_slab(struct heap *heap, unsigned size_class) {
     struct bin *bin = &heap->bins[size_class];
     if (bin->aside != NULL) {

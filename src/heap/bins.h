@@ -8,36 +8,46 @@
 
 #include "heap/heap.h"
 
-/* Up to `want` free blocks of the class that were used before into `out`, lowest address last; 0 if the heap
- * has none. */
+/* Puts up to `want` free blocks of the class that were used before into `out`, lowest address last; 0 if the
+ * heap has none. */
 size_t bin_take_used(struct heap *heap, unsigned size_class, void **out, size_t want);
-/* Then, any others; 0 if there is no memory. */
+/* Puts up to `want` free blocks of the class into `out`, lowest address last: ones of the current slab that
+ * were never used, else used ones, else those of another heap's slab or of a new one; 0 if there is no
+ * memory. Whoever wants used ones first calls bin_take_used before. */
 size_t bin_take(struct heap *heap, unsigned size_class, void **out, size_t want);
-/* Puts the current slab among the partly-used ones or releases it, and so the one set aside. */
+/* Puts the class's current slab, and the one set aside, among the partly-used ones, or releases them if they
+ * are wholly free. */
 void bin_retire(struct heap *heap, unsigned size_class);
-/* The slab has free blocks again: sees that its owner learns of it. */
+/* Any thread, no heap's lock held: the slab has free blocks again; sees that its owner learns of it. `self`
+ * is the caller's own heap, or NULL. */
 void bin_queue(struct heap *self, struct slab *slab);
-/* Releases the slab if it is parked and wholly free. */
+/* Any thread, no heap's lock held: releases the slab if it is in its owner's list or inbox and wholly free.
+ * `self` is the caller's own heap, or NULL. */
 void bin_release_if_free(struct heap *self, struct slab *slab);
-/* In a forked child, for a heap that has lost its thread: makes sure that its current slab is one. */
+/* In a forked child, for a heap that has lost its thread: forgets what is noted as the class's current slab,
+ * or as the one set aside, where it is none. */
 void bin_settle_after_fork(struct heap *heap, unsigned size_class);
-/* With the heap's lock: puts what is in the inbox into the lists. */
+/* Any thread, heap's lock held: moves the slabs in the inbox to the lists. */
 void bin_drain_inbox(struct heap *heap);
-/* So many partly-used slabs there are. */
+/* Any thread: slabs in the class's list of partly-used ones. */
 static inline uint32_t bin_count_partial(const struct heap *heap, unsigned size_class) {
     return atomic_load_explicit(&heap->bins[size_class].partial_count, memory_order_relaxed);
 }
-/* Whether any list has a slab, or may have when the inbox is drained. */
+/* Any thread: whether any list has a slab, or may have one when the inbox is drained. relaxed, both: a
+ * hint */
 static inline bool bin_has_partial(const struct heap *heap) {
     return atomic_load_explicit(&heap->partial_slabs, memory_order_relaxed) > 0 ||
-           atomic_load_explicit(&heap->inbox, memory_order_relaxed) != NULL; /* a hint */
+           atomic_load_explicit(&heap->inbox, memory_order_relaxed) != NULL;
 }
-/* Makes a partly-used slab of another heap the current one; there is none. False if that has none to give. */
+/* Makes a partly-used slab of `from` the class's current slab in `heap`, which has none; false if `from` has
+ * none to give. Takes the lock of `from`. */
 bool bin_adopt(struct heap *heap, unsigned size_class, struct heap *from);
-/* Releases what is wholly free in the heap's lists, its inbox included. */
+/* Any thread, no heap's lock held: releases all slabs in the heap's lists and inbox that are wholly free.
+ * `self` is the caller's own heap, or NULL. */
 void bin_sweep(struct heap *self, struct heap *heap);
 
-/* Finds another heap with a partly-used slab of the class, which becomes the current one; there is none. */
+/* Finds another heap with a partly-used slab of the class and makes that the current slab in `heap`, which
+ * has none; false if a few heaps have none to give. */
 bool adopt_slab(struct heap *heap, unsigned size_class);
 
 #endif

@@ -18,7 +18,8 @@
 #include "os/clock.h"
 #include "os/lock.h"
 
-/* After a collection come so many times as long without one, but not more than this. */
+/* After a collection, none is made for PAUSE_TIMES as long as it took, but not for longer than
+ * PAUSE_MOST_NS. */
 #define PAUSE_TIMES 8
 #define PAUSE_MOST_NS 1000000000u
 
@@ -52,14 +53,15 @@ COLD void heap_collect(void) {
     collect(true);
 }
 
-static struct lock turn; /* one thread at a time; protects what follows */
+static struct lock turn; /* to collect for a request; protects not_before_ns */
 static uint64_t not_before_ns;
 
 void heap_collect_lost_by_fork(void) {
     lock_end_fork(&turn, true);
 }
 
-/* Not of sleeping threads: that takes files of /proc, which a filter of system calls may forbid. */
+/* Collects, but not from sleeping threads: that takes files of /proc, which a filter of system calls may
+ * forbid. False if the last time was too short ago. `turn` is held. */
 static bool collect_unless_in_vain(void) {
     uint64_t begun = os_now_ns();
     if (begun < not_before_ns) {
@@ -72,7 +74,8 @@ static bool collect_unless_in_vain(void) {
 }
 
 COLD bool heap_collect_for(size_t size) {
-    /* What is free counts, too: a few blocks may be all that lies between its parts. */
+    /* Compared with all that there is, free memory included: a few blocks may be all that lies between its
+     * parts. */
     if (size > region_reserved_bytes()) {
         return false;
     }

@@ -11,14 +11,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What sleeping threads hold, too, where that is safe. Any thread. Purges nothing. */
+/* Also collects what sleeping threads hold, where that is safe. Any thread. What is free then is the arena's
+ * to purge. */
 void heap_collect(void);
 
-/* There is no memory for a request of so many bytes: whether it is worth another try, because everything has
- * been collected meanwhile, by this thread or another one. That takes some ms, and no more than a ninth of
- * the time of a program that asks again and again. */
+/* For a request of `size` bytes that has failed: collects, and returns true if another try is worth it,
+ * because everything has been collected meanwhile, by this thread or another one. That takes some ms; as
+ * long as it is at most 125, a program that asks again and again spends no more than a ninth of its time
+ * with it. */
 bool heap_collect_for(size_t size);
-/* In a forked child. */
+/* In a forked child: releases the lock that a thread of the parent may have held. */
 void heap_collect_lost_by_fork(void);
 
 #endif

@@ -17,7 +17,8 @@ enum heap_event_place {
 };
 typedef void heap_event_listener_function(enum heap_event_place place);
 
-/* relaxed: what it points to needs nothing that is set up later */
+/* Called with each event; NULL if nobody listens. relaxed everywhere: the listener needs nothing that is set
+ * up after it */
 extern INTERNAL heap_event_listener_function *_Atomic heap_event_listener;
 
 /* Called in a child of fork, before it has a second thread; NULL if nobody wants to know. `alone`: the parent

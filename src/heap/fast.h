@@ -9,7 +9,8 @@
 
 #include "heap/allocate.h"
 
-/* For a request of `size`, which the magazine's blocks serve; false if there is more to it. */
+/* Takes a block for a request of `size` off the magazine, whose class serves it; false if the magazine is
+ * empty or a sample may be due. */
 static ALWAYS_INLINE bool fast_take(struct magazine *m, size_t size, void **block) {
     void **top = m->top;
     if (UNLIKELY(top == m->base)) {
@@ -39,7 +40,7 @@ static ALWAYS_INLINE void *fast_allocate(size_t size) {
 /* Every multiple of these up to TINY_MAX_BYTES is served by a class whose blocks are multiples, too. */
 #define FAST_ALIGNMENT_MOST 64
 
-/* `alignment` is a power of two. */
+/* As allocate_aligned. */
 static ALWAYS_INLINE void *fast_allocate_aligned(size_t alignment, size_t size) {
     if (UNLIKELY(alignment > FAST_ALIGNMENT_MOST) || UNLIKELY(size - 1 > TINY_MAX_BYTES - 1)) {
         return allocate_aligned(alignment, size);
@@ -60,7 +61,7 @@ static ALWAYS_INLINE void fast_release(void *p) {
         return;
     }
     struct heap *heap = thread_heap_now();
-    /* relaxed: as page_map_get */
+    /* relaxed: as in page_map_get */
     uint32_t offset = atomic_load_explicit(&page_map_words[index], memory_order_relaxed) ^ heap->tag;
     if (UNLIKELY(offset >= sizeof heap->magazines)) {
         release_of_others(p, offset, heap);

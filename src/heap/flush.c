@@ -33,9 +33,9 @@ static COLD _Noreturn void report_block(const char *action, const char *detail, 
 #define DOUBLE_FREE "double free"
 #define INVALID_FREE "invalid free"
 
-/* Whether the place `offset` of a run of blocks of `bytes` is that of block `number`, and this was handed
- * out. relaxed: the thread holds a block of the slab, which keeps it in use, and what is read was written
- * before the block was handed out; where it does not, that is the misuse looked for. */
+/* Whether block `number`, of `bytes` each, begins at `offset` in its run, and was handed out. relaxed: the
+ * thread holds a block of the slab, which keeps it in use, and what is read was written before the block was
+ * handed out; where it does not, that is the misuse looked for. */
 static inline bool is_block(const struct slab *slab, size_t number, size_t offset, size_t bytes) {
     return LIKELY(slab_state_has_blocks(atomic_load_explicit(&slab->state, memory_order_relaxed))) &&
            LIKELY(number * bytes == offset) &&
@@ -57,14 +57,14 @@ static inline bool find(const void *block, struct spot *spot, const struct size_
     return LIKELY(is_block(slab, spot->number, offset, c->bytes));
 }
 
-/* Says what is wrong with a block that was not found. */
+/* Says what is wrong with a block that `find` took for odd, and ends the process. */
 static COLD _Noreturn void report_odd(const char *action, const void *block) {
     struct region *region = region_of((uintptr_t)block);
     if (region == NULL) {
         report_block(action, " (not a block of this heap)", block, NULL);
     }
     struct slab *slab = region_slab(region, region_run_index(region, (uintptr_t)block));
-    /* relaxed, both: as in find */
+    /* relaxed, here and below: as in is_block */
     if (!slab_state_has_blocks(atomic_load_explicit(&slab->state, memory_order_relaxed))) {
         report_block(strcmp(action, INVALID_FREE) == 0 ? DOUBLE_FREE : action,
                      " (its slab is no longer in use)", block, slab);
@@ -77,7 +77,7 @@ static COLD _Noreturn void report_odd(const char *action, const void *block) {
     if (offset / c->bytes >= atomic_load_explicit(&slab->bump, memory_order_relaxed)) {
         report_block(action, " (a block that was never allocated)", block, slab);
     }
-    report_block(action, "", block, slab); /* what was wrong is so no more: two threads' doing */
+    report_block(action, "", block, slab); /* nothing is wrong by now: two threads' doing */
 }
 
 void heap_check_block(const char *action, const void *block) {
@@ -94,6 +94,7 @@ static COLD _Noreturn void report_twice(const struct slab *slab, unsigned word, 
     report_block(DOUBLE_FREE, "", (void *)block, slab);
 }
 
+/* Does what slab_put has told of: see enum slab_event. */
 static NOINLINE void follow(struct heap *heap, struct slab *slab, size_t bytes, unsigned events) {
     if (events & SLAB_PAGE_FREE) {
         slack_note_page(heap, bytes);
@@ -106,7 +107,8 @@ static NOINLINE void follow(struct heap *heap, struct slab *slab, size_t bytes, 
     }
 }
 
-/* Blocks `mask` of one word go back. `*alone` is heap_is_alone, and kept so. */
+/* Returns the blocks `mask` of one bitmap word. `*alone` is what heap_is_alone has said, and is set anew
+ * where that may have changed. */
 static ALWAYS_INLINE void put(struct heap *heap, struct slab *slab, size_t bytes, unsigned word,
                               uint64_t mask, bool *alone) {
     uint64_t twice;
@@ -120,7 +122,7 @@ static ALWAYS_INLINE void put(struct heap *heap, struct slab *slab, size_t bytes
     }
 }
 
-/* Adds a block of the word to those that are to go back. */
+/* Adds block `number` of the run to those of its word that are to go back. */
 static ALWAYS_INLINE uint64_t add(uint64_t mask, size_t number, const void *block, const struct slab *slab) {
     uint64_t bit = (uint64_t)1 << number % 64;
     if (UNLIKELY((mask & bit) != 0)) {
@@ -129,13 +131,14 @@ static ALWAYS_INLINE uint64_t add(uint64_t mask, size_t number, const void *bloc
     return mask | bit;
 }
 
-/* Adds the next blocks to the one that `mask` stands for, as long as they are of the same word. What is odd
- * is left to the caller, but for a block that is there twice. Gives where it stopped. */
+/* Adds the blocks from `next` on to `mask`, as long as they are of the word whose first block is at
+ * `word_start`. What is odd is left to the caller, but for a block that is there twice. Returns where it
+ * stopped. */
 static NOINLINE void *const *gather(const struct size_class *c, const struct slab *slab, uintptr_t word_start,
                                     uint64_t *mask, void *const *next, void *const *end) {
     const uint64_t reciprocal = c->reciprocal;
     const size_t bytes = c->bytes;
-    /* Of the word's blocks. relaxed: as in find */
+    /* Blocks of the word that were handed out. relaxed: as in is_block */
     size_t used = atomic_load_explicit(&slab->bump, memory_order_relaxed) -
                   (size_t)((word_start - arena_address(slab)) * reciprocal >> RECIPROCAL_SHIFT);
     used = min_size(used, 64);
@@ -177,16 +180,16 @@ void heap_return_blocks(struct heap *heap, void *const *blocks, size_t n) {
     heap_leave(heap);
 }
 
-/* The loop of programs that drop what they built, for classes whose runs are one slab: of what is the same
- * for all blocks, nothing is read anew behind the atomic operations. Gives where there is something odd, or
- * the end. */
+/* Returns blocks of a class whose runs are one slab: the loop of programs that drop what they built. Of what
+ * is the same for all blocks, nothing is read anew behind the atomic operations. Returns where something odd
+ * is, or `end`. */
 static ALWAYS_INLINE void *const *return_small(struct heap *heap, unsigned size_class, void *const *next,
                                                void *const *end) {
     const struct size_class *c = &size_classes[size_class];
     const uint64_t reciprocal = quotient_reciprocal(c->bytes);
     const size_t bytes = c->bytes;
     const size_t reach = min_size(64 * bytes, SLAB_BYTES); /* of a word's blocks */
-    uintptr_t base = 0; /* of the region of the block before, and its length */
+    uintptr_t base = 0; /* of the region of the block before; `extent` is its length */
     size_t extent = 0;
     bool alone = heap_is_alone();
     while (next < end) {
@@ -210,7 +213,7 @@ static ALWAYS_INLINE void *const *return_small(struct heap *heap, unsigned size_
         }
         uint64_t mask = (uint64_t)1 << number % 64;
         next++;
-        if (next < end && (uintptr_t)*next - at + reach < 2 * reach) { /* perhaps of the same word */
+        if (next < end && (uintptr_t)*next - at + reach < 2 * reach) { /* perhaps a block of the same word */
             uintptr_t word_start = at - number % 64 * bytes;
             used = min_size(used - number / 64 * 64, 64);
             for (; next < end && (uintptr_t)*next - word_start < reach; next++) {

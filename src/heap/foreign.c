@@ -25,6 +25,7 @@ struct libc_chunk {
 #define CHUNK_MAPPED 2u
 #define CHUNK_OTHER_ARENA 4u
 #define CHUNK_FLAGS 7u
+/* Arenas beside the main one lie on multiples of this. */
 #define LIBC_ARENA_BYTES ((uintptr_t)64 << 20)
 
 bool foreign_libc_present(void) {

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Whether the functions of libc's allocator can be reached. */
 bool foreign_libc_present(void);
 
 /* libc's own functions, for HAKMEM_FORCE_LIBC_ALLOC. */
@@ -17,7 +18,8 @@ void *foreign_malloc(size_t size);
 void *foreign_calloc(size_t count, size_t size);
 void *foreign_memalign(size_t alignment, size_t size);
 
-/* For a pointer that no region holds. `trusted` (libc forced) leaves out the look. */
+/* For a pointer that no region holds: hands it to libc, or aborts if it looks like no block of libc's.
+ * `trusted` (libc forced) leaves out the look. */
 void foreign_free(void *p, bool trusted);
 void *foreign_realloc(void *p, size_t size, bool trusted);
 size_t foreign_usable_size(const void *p, bool trusted);

@@ -25,14 +25,15 @@ extern __attribute__((weak)) void _IO_list_lock(void);
 extern __attribute__((weak)) void _IO_list_unlock(void);
 extern __attribute__((weak)) void _IO_list_resetlock(void);
 
-/* Between before_fork and after_fork. relaxed: true only where there is one thread */
+/* What heap_is_alone said to before_fork, for after_fork. relaxed: it is true only where there is one
+ * thread */
 static _Atomic bool fork_is_alone;
 
 static bool fork_has_no_locks(void) {
     return atomic_load_explicit(&fork_is_alone, memory_order_relaxed);
 }
 
-/* The locks in the order in which they nest. None where there is no other thread, who would be locked out:
+/* Takes the locks in the order in which they nest; none where there is no other thread to be locked out:
  * the handler of a signal that came in the midst of malloc may fork, and would wait for what it has
  * interrupted. */
 static void before_fork(void) {

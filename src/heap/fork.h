@@ -7,7 +7,7 @@
 #ifndef HAKMEM_HEAP_FORK_H
 #define HAKMEM_HEAP_FORK_H
 
-/* Once, however often it is called. */
+/* Registers the handlers once, however often it is called. Any thread. */
 void fork_register_handlers(void);
 
 #endif

@@ -6,23 +6,27 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Ids fit the owner field of a page-map word, less the values that name lanes. */
+/* Ids are below this. A page-map word has room for eight times as many, but no program needs more, and this
+ * table takes 512 KiB. Threads for which there is no id use the shared heap. */
 #define HEAP_IDS 65536
 
-/* Heaps with a run of slabs of their own: of programs with few threads. Those that follow are made so many at
- * a time. */
+/* Heaps with ids below HEAPS_ALONE each get a run of slabs of their own, for programs with few threads; room
+ * for those that follow is taken for HEAPS_AT_ONCE at a time. */
 #define HEAPS_ALONE 8
 #define HEAPS_AT_ONCE 5
 
-/* release store under the registry's lock pairs with the acquire loads in heap_by_id and heap_id_limit */
+/* release store in heap_make pairs with the acquire load in heap_id_limit: whoever sees an id finds its heap
+ * in the table */
 static _Atomic uint32_t id_limit = HEAP_FIRST_ID;
 
-/* Few programs have more threads at once; for those that do, a table of all ids is made. */
+/* Few programs have more threads at once; for those that do, a table of all ids is made. The release store of
+ * an entry in heap_make pairs with the acquire load in heap_by_id: whoever sees a heap sees it made. */
 #define FIRST_HEAPS 64
 static struct heap *_Atomic first_heaps[FIRST_HEAPS];
-/* release store of the table pairs with the acquire load in entry */
+/* release store in make_more_heaps pairs with the acquire load in entry: the table reads as zero by then */
 static struct heap *_Atomic *_Atomic more_heaps;
 
+/* Where the table has the heap with this id; NULL if it has no room for it. */
 static struct heap *_Atomic *entry(uint32_t id) {
     if (LIKELY(id < FIRST_HEAPS)) {
         return &first_heaps[id];
@@ -40,18 +44,17 @@ uint32_t heap_id_limit(void) {
     return atomic_load_explicit(&id_limit, memory_order_acquire);
 }
 
-/* Where a heap is made of resident slabs: most of the room for parcels and magazines is not used for long, or
- * never. */
+/* Makes resident slabs a heap that is all zero as far as that matters, and gives back most of the room for
+ * parcels and magazines, which is not used for long, or never. */
 static COLD void clear(struct heap *heap) {
     memset(heap, 0, offsetof(struct heap, parcels));
     char *from = (char *)round_up((uintptr_t)heap->parcels, OS_PAGE_BYTES);
     struct iovec room = {from, (size_t)((char *)heap + HEAP_BYTES - from)};
-    bool done; /* or it stays as it is: nobody counts on zeros there */
+    bool done; /* if not, it stays as it is: nobody counts on zeros there */
     arena_purge_holes(&room, 1, &done);
 }
 
-/* Whether all of it is zero now: what is for threads that may never come shall not stay resident until then.
- */
+/* Gives back the pages of slabs that are for threads which may never come; true if all of it is zero now. */
 static COLD bool give_back_room(char *room, unsigned slabs) {
     struct iovec all = {room, slabs * SLAB_BYTES};
     bool done;
@@ -59,8 +62,9 @@ static COLD bool give_back_room(char *room, unsigned slabs) {
     return done;
 }
 
-/* Room for a heap, or a superslab's worth of them: heaps stay for ever, and one in each superslab would keep
- * all of these from being wholly free again. */
+/* Room for a heap, which `*zero` says is zero; NULL if there is no memory. From id HEAPS_ALONE on it is taken
+ * a superslab's worth at a time: heaps stay for ever, and one in each superslab would keep all of these from
+ * being wholly free again. Registry's lock held. */
 static struct heap *take_room(uint32_t id, bool *zero) {
     static char *room;
     static unsigned heaps;
@@ -105,8 +109,9 @@ static struct heap *make(uint32_t id, enum heap_state state) {
 }
 
 static bool make_more_heaps(void) {
+    /* relaxed: written under the registry's lock, which is held */
     if (atomic_load_explicit(&more_heaps, memory_order_relaxed) != NULL) {
-        return true; /* but there was no memory for the heap, last time */
+        return true; /* made by a call before, which then had no memory for the heap */
     }
     struct taken taken;
     size_t bytes = HEAP_IDS * sizeof(struct heap *);
@@ -124,6 +129,7 @@ static bool make_more_heaps(void) {
 }
 
 struct heap *heap_make(enum heap_state state) {
+    /* relaxed: written under the registry's lock, which is held */
     uint32_t id = atomic_load_explicit(&id_limit, memory_order_relaxed);
     struct heap *heap = NULL;
     if (id < HEAP_IDS && (id != FIRST_HEAPS || make_more_heaps())) {

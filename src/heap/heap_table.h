@@ -9,15 +9,16 @@
 
 #define HEAP_FIRST_ID 1
 
-/* NULL if there never was one. Any thread. */
+/* The heap with this id; NULL if there never was one. Any thread. */
 struct heap *heap_by_id(uint32_t id);
-/* Ids up to limit-1 may exist. Any thread. */
+/* One more than the largest id that a heap has; from HEAP_FIRST_ID to there, all ids have heaps. Any
+ * thread. */
 uint32_t heap_id_limit(void);
 
-/* A new one; NULL if there is no memory or no id. One thread at a time: under the registry's lock. */
+/* A new heap, in the table and in `state`; NULL if there is no memory or no id. Registry's lock held. */
 struct heap *heap_make(enum heap_state state);
 
-/* Where the first of its magazines' arrays begins. */
+/* Where the room for the heap's magazines' arrays begins. */
 static inline void **heap_first_slot(struct heap *heap) {
     return (void **)(void *)(heap + 1);
 }

@@ -11,46 +11,49 @@
 #include "os/report.h"
 #include "os/thread.h"
 
-/* What a pass costs is counted in units of a look at a slab's header, which mostly is not in the cache. */
-#define UNITS_OF_A_HOLE 16 /* and one for each page */
+/* What a pass costs is counted in units: a look at a slab's header, which mostly is not in the cache, is one.
+ * A hole is UNITS_OF_A_HOLE and one for each page; one is also to read WORDS_OF_A_UNIT words of a bitmap. */
+#define UNITS_OF_A_HOLE 16
 #define WORDS_OF_A_UNIT 4
-/* Before the heap's lock is let go for a moment: 0.1 ms. */
+/* Units after which the heap's lock is let go for a moment: 0.1 ms. */
 #define UNITS_AT_ONCE 1024
-/* The part of a slab that must be free, or its pages will soon be wanted again. */
+/* The part of a slab that must be free (1/FREE_PART), or its pages will soon be wanted again. */
 #define FREE_PART 4
-/* What a measurement looks at. */
+/* Holes that a measurement looks at, and pages of each, at most. */
 #define MEASURED_HOLES 4
 #define MEASURED_PAGES 64
 /* Refusals in a row after which the OS is asked no more for a while: memory may be locked. */
 #define REFUSALS_MOST 8
-/* Where more than this part of what was purged is taken again soon, the next look is twice as far. */
+/* Where more is taken again between two idle passes than 1/MISSED_PART of what the later one purges, the next
+ * is left for twice as many calls, PATIENCE_MOST at most. */
 #define MISSED_PART 4
 #define PATIENCE_MOST 64u
 
+/* Slabs that a pass purges holes of. */
 enum pass_kind {
-    PASS_ALL,
-    PASS_SLACK,   /* slabs with enough blocks that came back */
-    PASS_MEASURE, /* the same, and nothing is purged or noted */
-    PASS_IDLE,    /* and none did since the last such pass */
+    PASS_ALL,     /* all that have any */
+    PASS_SLACK,   /* those of which enough is free, and to which blocks came back since the last look */
+    PASS_MEASURE, /* those of PASS_SLACK; nothing is purged or noted, but residence is measured */
+    PASS_IDLE,    /* those of PASS_SLACK to which none came back since the last idle pass */
 };
 
 struct pass {
     enum pass_kind kind;
-    unsigned units;       /* that are left */
-    unsigned until_pause; /* of them, with the lock held */
-    unsigned refusals;    /* in a row */
-    bool waiting;         /* a slab is to be looked at again */
+    unsigned units;       /* of work that are left */
+    unsigned until_pause; /* of units, until the heap's lock is let go for a moment */
+    unsigned refusals;    /* of the OS, in a row */
+    bool waiting;         /* a slab has to wait for the next idle pass, because blocks came back to it */
     struct holes_found found;
-    /* Of slabs of the heap that is locked: to be purged at once. */
+    /* Collected in slabs of the heap that is locked, to be purged by one call. */
     size_t holes;
     struct iovec ranges[ARENA_HOLES_MOST];
     struct part {
         struct slab *slab;
-        uint32_t bits; /* of its mask of purged pages */
+        uint32_t bits; /* of its mask of purged pages, that the range stands for */
     } of[ARENA_HOLES_MOST];
 };
 
-static _Atomic uint64_t taken_again; /* bytes; relaxed: a guess */
+static _Atomic uint64_t taken_again; /* bytes; relaxed everywhere: a guess is enough */
 
 void holes_note_taken(size_t bytes) {
     atomic_fetch_add_explicit(&taken_again, bytes, memory_order_relaxed);
@@ -60,7 +63,7 @@ uint64_t holes_taken_again(void) {
     return atomic_load_explicit(&taken_again, memory_order_relaxed);
 }
 
-/* By threads of the program, in passing. */
+/* Whether the pass is one that threads of the program make for slack.c, in passing. */
 static bool is_of_slack(const struct pass *pass) {
     return pass->kind == PASS_SLACK || pass->kind == PASS_MEASURE;
 }
@@ -74,13 +77,13 @@ static bool may_go_on(const struct pass *pass) {
     return pass->units > 0 && pass->refusals < REFUSALS_MOST;
 }
 
-/* In programs of one thread a purge waits for nobody. A sandbox may end whoever asks: with that option nobody
- * does. */
+/* Not in programs of one thread, where a purge waits for no other processor. A sandbox may end whoever asks:
+ * with the option off nobody does. */
 bool holes_may_ask(void) {
     return os_program_has_threads() && option_bool(OPTION_HUGE_PAGES);
 }
 
-/* Of the first pages of a hole. */
+/* Counts how many of the first pages of a hole are resident. */
 static void measure(struct pass *pass, const struct iovec *hole) {
     unsigned char resident[MEASURED_PAGES];
     size_t pages = min_size(hole->iov_len / OS_PAGE_BYTES, MEASURED_PAGES);
@@ -92,7 +95,7 @@ static void measure(struct pass *pass, const struct iovec *hole) {
     }
 }
 
-/* Gives back what has been collected. The heap's lock has been held since it was. */
+/* Purges, or measures, what has been collected. The heap's lock has been held since it was. */
 static void purge_collected(struct pass *pass) {
     bool done[ARENA_HOLES_MOST];
     if (pass->holes == 0) {
@@ -121,7 +124,8 @@ static void purge_collected(struct pass *pass) {
         } else {
             pass->refusals++;
             report_fallback(FALLBACK_PURGE_FAILED, pass->ranges[i].iov_len);
-            atomic_store_explicit(&slab->returned, SLAB_SEEN, memory_order_relaxed); /* worth another try */
+            /* worth another try; relaxed: as in look_at */
+            atomic_store_explicit(&slab->returned, SLAB_SEEN, memory_order_relaxed);
         }
     }
     pass->holes = 0;
@@ -174,15 +178,17 @@ static void collect_holes(struct pass *pass, struct slab *slab) {
 /* Blocks up to this size fill a whole word of the bitmap wherever they fill a page. */
 #define WORD_IN_A_PAGE_BYTES 32
 
+/* Whether so much of the slab is free that its holes are worth a purge. */
 static bool is_sparse(const struct slab *slab) {
     if (size_classes[slab->size_class].bytes <= WORD_IN_A_PAGE_BYTES &&
-        atomic_load_explicit(&slab->full_words, memory_order_relaxed) == 0) { /* a hint */
+        atomic_load_explicit(&slab->full_words, memory_order_relaxed) == 0) { /* relaxed: a hint */
         return false;
     }
     return slab_count_free(slab) >= size_classes[slab->size_class].blocks / FREE_PART;
 }
 
-/* relaxed throughout: whoever returns a block meanwhile may see its note overwritten, and its page stays
+/* Looks at one slab of the list: collects its holes where the kind of pass and what came back since say so.
+ * relaxed throughout: whoever returns a block meanwhile may see its note overwritten, and its page stays
  * until another one comes back */
 static void look_at(struct pass *pass, struct slab *slab) {
     bool measures = pass->kind == PASS_MEASURE;
@@ -222,8 +228,8 @@ static void let_go(struct pass *pass, struct heap *heap) {
     }
 }
 
-/* So many slabs of the list, as far as the pass goes: those looked at go to its end. Gives how many are left.
- */
+/* Looks at the first `left` slabs of the class's list, as far as the pass goes: those looked at go to its
+ * end. Returns how many are then left. */
 static uint32_t look_at_list(struct pass *pass, struct heap *heap, unsigned size_class, uint32_t left) {
     lock_acquire(&heap->lock);
     for (; left > 0 && may_go_on(pass); left--) {
@@ -256,7 +262,7 @@ static void take_in_inbox(struct heap *heap) {
 
 static void look_at_heap(struct pass *pass, struct heap *heap) {
     if (!bin_has_partial(heap)) {
-        return; /* nor is the memory of its lists to be touched */
+        return; /* the memory of its lists, which may not be resident, is not touched */
     }
     take_in_inbox(heap);
     for (unsigned c = 0; c < SIZE_CLASSES && may_go_on(pass); c++) {
@@ -272,8 +278,8 @@ void holes_purge(struct heap *heap) {
     look_at_heap(&pass, heap);
 }
 
-static struct lock turn; /* one caller at a time; protects the statics of holes_purge_idle */
-static struct backoff refused;
+static struct lock turn;       /* one caller at a time; protects the statics of holes_purge_idle */
+static struct backoff refused; /* after REFUSALS_MOST refusals of the OS */
 
 void holes_turn_lost_by_fork(void) {
     lock_end_fork(&turn, true);
@@ -325,11 +331,10 @@ bool holes_purge_idle(unsigned units) {
     return more;
 }
 
-/* ---- Slack ------------------------------------------------------------------------------------- */
-
-/* What a heap costs whatever is in it. */
+/* Units of going to a heap, whatever is in it. */
 #define UNITS_OF_A_HEAP 100
 
+/* One step of a search: some slabs of a list, or on to the next class or heap. */
 static void go_on(struct pass *pass, struct search *at) {
     if (at->slabs > 0) {
         at->slabs = look_at_list(pass, heap_by_id(at->heap), at->classes, at->slabs);

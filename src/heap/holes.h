@@ -6,43 +6,51 @@
  * holes when everything is to be given back. Their blocks are handed out as before; the pages are then new.
  *
  * Promises that a page is given back only while nobody can take a block in it: the heap's lock is held, for a
- * few hundred system calls at a time. Callers hold no lock but the registry's or the sampling's. Relies on
- * bins, slabs and the arena.
+ * few hundred system calls at a time at most. Callers hold no lock but the registry's or the sampling's.
+ * Relies on bins, slabs and the arena.
  */
 #ifndef HAKMEM_HEAP_HOLES_H
 #define HAKMEM_HEAP_HOLES_H
 
 #include "heap/heap.h"
 
-/* Those of all heaps, where nothing has changed since the call before, as far as `units` of work go: each of
- * some 100 ns. Returns whether there may be more the next time. */
+/* Any thread: purges holes of all heaps, in slabs to which no block has come back since the call before,
+ * until `units` of work of some 100 ns each are done. Returns whether the next call may find more. While
+ * another thread is at it, it does nothing and returns true. */
 bool holes_purge_idle(unsigned units);
-/* What a search found: bytes purged, and of some of these holes' pages how many were resident. */
+/* What a search found: bytes that it purged; pages that it looked at in some of the holes, and how many of
+ * those were resident. */
 struct holes_found {
     size_t bytes;
     size_t pages, resident;
 };
-/* The same for those with blocks that came back since, as far as the search of the caller's heap has not come
- * in this round, which begins behind `heap`, and until `wanted` bytes are purged or `units` are done. The
- * round is over when it has come to the last heap, or the OS takes nothing. */
+/* Begins a new round of `search` through all heaps, from the one behind id `heap` on. A search is used by one
+ * thread at a time. */
 void holes_begin_round(struct search *search, uint32_t heap);
+/* Whether the round has come to the end of the last heap, or was ended because the OS takes nothing. */
 static inline bool holes_round_is_over(const struct search *search) {
     return search->heaps == 0 && search->classes == 0 && search->slabs == 0;
 }
+/* Goes on with the round of `search`: purges holes in slabs to which blocks came back since they were last
+ * looked at for holes, until `wanted` bytes are purged, `units` of work are done, or another thread wants the
+ * lock of the heap that it is at. */
 struct holes_found holes_purge_some(struct search *search, unsigned units, size_t wanted);
-/* Whether the kernel may be asked what is resident. */
+/* Whether searches may ask the kernel which pages are resident. */
 bool holes_may_ask(void);
-/* Purges nothing: looks at some holes of the next slab that has any. */
+/* Goes on with the round of `search`, in `units` of work, to the next slab that has holes; purges nothing,
+ * but counts how many pages of some of these are resident. */
 struct holes_found holes_measure_some(struct search *search, unsigned units);
-/* In a forked child: whoever was at it is the parent's. */
+/* In a forked child: releases the lock of holes_purge_idle, which a thread of the parent may have held. */
 void holes_turn_lost_by_fork(void);
-/* Likewise: what its parent had locked, so that the OS refused it, is not locked here. Takes no lock. */
+/* In a forked child: forgets that the OS refused to purge, because what the parent had locked is not locked
+ * here. Takes no lock. */
 void holes_follow_into_child(void);
-/* Blocks are being taken of a slab that had holes of so many bytes: if that is often, it was not worth it. */
+/* Blocks are taken again from a slab of which `bytes` had been purged: where that is often, it was not worth
+ * it. */
 void holes_note_taken(size_t bytes);
-/* All that were. */
+/* The sum of all `bytes` that holes_note_taken was told. */
 uint64_t holes_taken_again(void);
-/* All that a heap has. Any thread. */
+/* Any thread: purges all holes of the heap. */
 void holes_purge(struct heap *heap);
 
 #endif

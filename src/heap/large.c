@@ -9,10 +9,10 @@
 #include "os/os.h"
 #include "profile/sample.h"
 
-/* Large blocks for each that is reported upwards. */
+/* Large blocks that are allocated, or freed, for each that is reported upwards. */
 #define EVENT_INTERVAL 8
 
-/* Returns whether to report it. */
+/* Counts an allocation or a free; returns whether to report it upwards. */
 static inline bool count_event(struct heap *heap, bool huge, bool allocation) {
     struct counters *c = heap != NULL ? &heap->counters : &counters_of_no_heap;
     _Atomic uint64_t *counter = huge ? (allocation ? &c->huge_allocs : &c->huge_frees)
@@ -22,7 +22,8 @@ static inline bool count_event(struct heap *heap, bool huge, bool allocation) {
         return true;
     }
     count(counter, 1);
-    return huge || atomic_load_explicit(counter, memory_order_relaxed) % EVENT_INTERVAL == 0; /* its own */
+    /* relaxed: its own */
+    return huge || atomic_load_explicit(counter, memory_order_relaxed) % EVENT_INTERVAL == 0;
 }
 
 static inline void note(struct heap *heap, bool huge, bool allocation) {
@@ -38,7 +39,7 @@ static NOINLINE void *allocate_run(struct heap *heap, size_t size, size_t alignm
     struct slab *slab;
     if (huge) {
         if (heap != NULL) {
-            (void)runs_return(heap); /* they may lie where it has room */
+            (void)runs_return(heap); /* they may lie where the block has room */
         }
         slab = arena_take_huge(span, alignment, zeros);
     } else {
@@ -69,7 +70,7 @@ static NOINLINE void *allocate_run(struct heap *heap, size_t size, size_t alignm
     return (void *)address;
 }
 
-/* A block on a run that the heap has kept. Nothing has to be done but what the lengths differ in. */
+/* A block on a run that the heap has kept, or NULL. Nothing has to be done but what the lengths differ in. */
 static inline void *allocate_kept(struct heap *heap, size_t size) {
     size_t span = large_span(size);
     uintptr_t block = runs_take(heap, large_slabs(span));
@@ -80,7 +81,7 @@ static inline void *allocate_kept(struct heap *heap, size_t size) {
     slab->ahead = false;
     size_t had = arena_span(slab);
     if (span != had) {
-        heap_enter(heap); /* it may sleep */
+        heap_enter(heap); /* tails_change may sleep */
         arena_set_span(slab, span);
         tails_change(slab, had, span, &heap->runs.tails_later_bytes);
         heap_leave(heap);
@@ -104,7 +105,7 @@ void *large_allocate(struct heap *heap, size_t size, size_t alignment, struct ze
     return p;
 }
 
-/* The last that the heap does with the block is to tell what the program did with it. */
+/* Has a block that is about to be freed tell whether the program filled it (testimony.h). */
 static NOINLINE void end_watch(struct heap *heap, struct slab *slab) {
     heap_enter(heap);
     huge_pages_given(slab, true);

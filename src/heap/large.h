@@ -16,36 +16,42 @@ static inline size_t large_span(size_t size) {
     return round_up(max_size(size, 1), OS_PAGE_BYTES);
 }
 
-/* Slabs of a block of the large lane of so many usable bytes. */
+/* Slabs of a block of the large lane of `span` usable bytes. */
 static inline unsigned large_slabs(size_t span) {
     return (unsigned)(round_up(span, SLAB_BYTES) >> SLAB_SHIFT);
 }
 
-/* `heap` counts and may be NULL. `alignment` is a power of two, `size` at most PTRDIFF_MAX. NULL if there is
- * no memory. */
+/* A block for `size` bytes, at most PTRDIFF_MAX, on a multiple of `alignment`, a power of two; NULL if there
+ * is no memory. `heap`, here and below, is the calling thread's or NULL. `*zeros` gets the part of the block
+ * that reads as zero. */
 void *large_allocate(struct heap *heap, size_t size, size_t alignment, struct zeros *zeros);
 
-/* `p` has a page-map word of a large or huge block. Abort on misuse; `action` begins what is said. */
+/* Frees the block at `p`, whose page-map word is that of a large or huge block; aborts on misuse. */
 void large_free(struct heap *heap, void *p);
+/* Usable bytes of the block at `p`, which is large or huge; aborts on misuse, with a message that `action`
+ * begins. */
 size_t large_usable_size(const char *action, const void *p);
 
-/* Whether the profile knows the block. */
+/* Whether the profile knows the block, which is large or huge. */
 bool large_is_sampled(const void *p);
 void large_set_sampled(void *p, bool sampled);
 
-/* The same block with room for `size`, in place or with its pages moved; NULL if it must be copied, as
- * to another lane. */
+/* Gives the block at `p` room for `size` bytes, in place or with its pages moved, and returns where it is;
+ * NULL if it must be copied, as to another lane. */
 void *large_resize(struct heap *heap, void *p, size_t size);
 
-/* Abort with what can be said of a block of these lanes, freed or not, and of a pointer that lies in a region
- * but where no block begins. */
+/* Aborts with what can be said of a block of these lanes, freed or not; `kind` begins the message. */
 _Noreturn void large_report_misuse(const char *kind, const void *p);
+/* Aborts with what can be said of a pointer into a region where no block begins; `action` begins the
+ * message. */
 _Noreturn void large_report_stray(const char *action, const void *p);
 
-/* The header of the block at `p`, which has its page-map word; `action` begins what is said if it is none. */
+/* The header of the block at `p`, whose page-map word is that of a large or huge block. Aborts if no block
+ * begins there, with a message that `action` begins. */
 static inline struct slab *large_head(const char *action, const void *p) {
     struct slab *head = arena_header((uintptr_t)p);
-    /* relaxed: as in large_free */
+    /* relaxed: whoever holds the block got it, and with it the state, through the program's own
+     * synchronisation */
     bool is_block = ((uintptr_t)p & (SLAB_BYTES - 1)) == 0 &&
                     atomic_load_explicit(&head->state, memory_order_relaxed) == SLAB_LARGE;
     if (UNLIKELY(!is_block)) {

@@ -10,7 +10,8 @@
 
 #include <string.h>
 
-/* A huge block that cannot grow where it stands: its pages move to a larger run. */
+/* Moves the pages of a huge block, which cannot grow where it stands, to a larger run; NULL if there is
+ * none. */
 static void *move_huge(struct heap *heap, struct slab *slab, void *p, size_t span) {
     struct zeros zeros;
     struct slab *target = arena_take_huge(span, SUPERSLAB_BYTES, &zeros);
@@ -54,6 +55,7 @@ static void *move_huge(struct heap *heap, struct slab *slab, void *p, size_t spa
     return moved;
 }
 
+/* Gives a block of the large lane another length where it stands; false if its neighbours are not free. */
 static bool resize_run(struct heap *heap, struct slab *slab, size_t span) {
     unsigned slabs = large_slabs(span);
     bool longer = slabs > slab->run_slabs;
@@ -68,7 +70,7 @@ static bool resize_run(struct heap *heap, struct slab *slab, size_t span) {
     if (done) {
         arena_set_span(slab, span);
     }
-    /* What it has grown into may have been used before, and what it gives up was. */
+    /* What the block has grown into may have been used before, and what it gives up was. */
     if (was_dirty || (done && (longer || span < had))) {
         tails_add(slab, arena_span(slab));
     }
@@ -80,7 +82,7 @@ static void *resize(struct heap *heap, void *p, size_t size) {
     size_t span = large_span(size);
     bool was_huge = arena_run_is_huge(slab);
     if (size <= MID_MAX_BYTES || was_huge != (span > LARGE_MAX_BYTES)) {
-        return NULL; /* a block of another lane from now on */
+        return NULL; /* it is to be a block of another lane */
     }
     if (!was_huge) {
         return resize_run(heap, slab, span) ? p : NULL;

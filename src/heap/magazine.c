@@ -12,6 +12,8 @@
 
 #include <string.h>
 
+/* Blocks that a magazine's first array has room for; each that follows has room for GROWTH_FACTOR times as
+ * many. */
 #define FIRST_CAPACITY 16
 #define GROWTH_FACTOR 4
 /* Blocks moved at once between a magazine and the slabs, at most: a program that works in rounds somewhat
@@ -21,44 +23,48 @@
  * rounds somewhat smaller than a magazine would otherwise be left with too many blocks at the end of each,
  * flush them, and miss them in the next. */
 #define BATCH_BLOCKS_LEAST ((size_t)16)
-/* Into a magazine that has not run full, what comes takes so many bytes at first, and as much more after each
- * so many refills: most sizes of most threads are wanted a few times only. */
+/* A refill of a magazine that has not run full brings REFILL_BYTES, and as much more after each
+ * REFILLS_FOR_MORE refills: most sizes of most threads are wanted a few times only. */
 #define REFILL_BYTES ((size_t)8 << 10)
 #define REFILLS_FOR_MORE 8u
-/* A magazine grows when it has run empty or full so often; further than this only if it has run full. */
+/* A magazine grows when it has run empty or full more often than this, beyond CAPACITY_ONE_WAY blocks only if
+ * it has run full. */
 #define USES_BEFORE_GROWTH 3
 #define CAPACITY_ONE_WAY 64
-/* What room a magazine has had is remembered as so many times this. */
+/* The unit in which a magazine's `hidden` says how much room its array has. */
 #define HIDDEN_BLOCKS ((size_t)16)
-/* Magazines that begin anew with one that runs full. */
+/* Magazines that make_some_lean empties at once. */
 #define LEAN_AT_ONCE 4
 
-/* The arrays of magazines lie behind the heap, and room for one of so many pointers for each class is left
- * there when larger ones grow. */
+/* The arrays of magazines lie behind the heap. One of more than CAPACITY_ONE_WAY pointers is only made where
+ * it leaves room there for so many for each class, besides those of a first array. */
 #define CAPACITY_OF_ALL 32
 
 /* Refills, or flushes, for each that is reported upwards. */
 #define EVENT_INTERVAL 16
 
-/* Slabs that have got free blocks, 4 MiB at least: whether they are used again is looked at. */
+/* After so many full slabs (4 MiB at least) have got free blocks, decay_look sees to it that these do not lie
+ * idle. */
 #define OPENED_WORTH_A_LOOK 64
 
-/* Magazines looked at in one event, and when a class takes one more slab, which others may have free, every
- * 0.1 ms or so; and the bytes of blocks that one must hold to be worth it. */
+/* Magazines that trim_some looks at with each event. */
 #define TRIMMED_AT_ONCE 4
+/* Those that it looks at when a class has taken one more slab, and the time between two such looks: 0.1 ms or
+ * so. */
 #define TRIMMED_FOR_A_SLAB 64
 #define TRIM_TICKS (OS_TICKS_SHORT / 4)
+/* Bytes of blocks that a magazine must hold to be worth emptying. */
 #define TRIMMED_BYTES ((size_t)8 << 10)
-/* Nor since. */
+/* `seen` of a magazine that was refilled or flushed since the last look. */
 #define SEEN_NEVER UINT16_MAX
 
 static bool has_stock(const struct heap *heap, unsigned size_class) {
     return size_class < TINY_CLASSES && stock_count(heap, size_class) > 0;
 }
 
-/* A magazine that was neither refilled nor flushed since it was last looked at, and holds as many blocks, has
- * probably not been used, while others were refilled and flushed some five hundred times, or got
- * slabs: what it holds goes to its slabs, and these perhaps to other classes. */
+/* Looks at the next `magazines` magazines. One that was neither refilled nor flushed since it was last looked
+ * at, and holds as many blocks, has probably not been used, while others were refilled and flushed some five
+ * hundred times, or got slabs: what it holds goes to its slabs, and these perhaps to other classes. */
 static void trim_some(struct heap *heap, unsigned magazines) {
     for (unsigned i = 0; i < magazines; i++) {
         heap->trimmed = (heap->trimmed + 1) % SIZE_CLASSES;
@@ -76,9 +82,9 @@ static void trim_some(struct heap *heap, unsigned magazines) {
     }
 }
 
-/* A class has got one more slab. What others hold idle might have done instead; but a program that takes and
- * gives back blocks of many classes in turn, and holds none, looks idle in each, and would lose and get slabs
- * for ever: so that is looked at once in a while only. */
+/* A class has got one more slab, where what other classes hold idle might have done. They are looked at once
+ * in a while only: a program that takes and gives back blocks of many classes in turn, and holds none, looks
+ * idle in each, and would lose and get slabs for ever. */
 static void trim_for_a_slab(struct heap *heap) {
     if (OS_TICKS_SHORT > 0 && os_ticks_passed(&heap->trim_ticks, TRIM_TICKS)) {
         trim_some(heap, TRIMMED_FOR_A_SLAB);
@@ -95,8 +101,8 @@ static void set_capacity(struct magazine *m, size_t capacity) {
     m->overflowed = false;
 }
 
-/* Each block may be the last of a page: magazines of small ones begin anew, and small. A few at once, because
- * each may bring a look for holes. */
+/* Empties magazines of small blocks, each of which may be the last in a page, and makes them small. A few at
+ * once, because each may bring a look for holes. */
 static void make_some_lean(struct heap *heap) {
     for (unsigned i = 0; i < LEAN_AT_ONCE && heap->lean_classes > 0; i++) {
         unsigned c = --heap->lean_classes;
@@ -110,13 +116,14 @@ static void make_some_lean(struct heap *heap) {
 }
 
 static void event_at_intervals(struct heap *heap, const _Atomic uint64_t *counter) {
-    if (atomic_load_explicit(counter, memory_order_relaxed) % EVENT_INTERVAL == 0) { /* its own */
+    if (atomic_load_explicit(counter, memory_order_relaxed) % EVENT_INTERVAL == 0) { /* relaxed: its own */
         heap_event(HEAP_EVENT_IN_PROGRAM);
         trim_some(heap, TRIMMED_AT_ONCE);
     }
 }
 
-/* Room for so many pointers behind the heap; NULL if that is full. */
+/* Room for `capacity` pointers behind the heap; NULL if there is too little, with what other classes may
+ * need. */
 static void **take_room(struct heap *heap, size_t capacity) {
     size_t kept = capacity > FIRST_CAPACITY ? SIZE_CLASSES * FIRST_CAPACITY : 0;
     kept += capacity > CAPACITY_ONE_WAY ? SIZE_CLASSES * CAPACITY_OF_ALL : 0;
@@ -128,14 +135,15 @@ static void **take_room(struct heap *heap, size_t capacity) {
     return array;
 }
 
-/* Gives a magazine back room that it had before make_some_lean. */
+/* Gives a magazine back, up to `capacity`, the room that it had before make_some_lean. */
 static void unhide(struct magazine *m, size_t capacity) {
     size_t room = m->hidden * HIDDEN_BLOCKS;
     set_capacity(m, min_size(capacity, room));
     m->hidden = capacity < room ? m->hidden : 0;
 }
 
-/* A larger array for the magazine; the old one stays unused, a third of the room at most. */
+/* Makes the magazine larger, with a new array if need be; false if it cannot grow. The old array stays
+ * unused. */
 static bool grow(struct heap *heap, struct magazine *m, unsigned size_class) {
     size_t most = size_classes[size_class].magazine_blocks;
     if (most > CAPACITY_ONE_WAY) {
@@ -166,7 +174,8 @@ static bool grow(struct heap *heap, struct magazine *m, unsigned size_class) {
     return true;
 }
 
-/* Where blocks are only taken, a larger one would hold more of them and save little. */
+/* Whether the magazine has been used enough to grow. Where blocks are only taken, a larger one would hold
+ * more of them and save little. */
 static bool is_worth_growing(const struct magazine *m, unsigned size_class) {
     size_t one_way = min_size(CAPACITY_ONE_WAY, size_classes[size_class].magazine_blocks);
     return m->refills > USES_BEFORE_GROWTH && (m->overflowed || capacity_of(m) < one_way);
@@ -176,6 +185,7 @@ static bool must_stay_small(const struct heap *heap, const struct magazine *m, u
     return heap->lean_looks > 0 && size_class < TINY_CLASSES && capacity_of(m) >= CAPACITY_ONE_WAY;
 }
 
+/* Notes that the magazine has run empty or full; returns whether it was made larger for that. */
 static bool grow_if_busy(struct heap *heap, struct magazine *m, unsigned size_class) {
     m->refills = (uint8_t)min_size(m->refills + 1u, UINT8_MAX);
     if (m->base == NULL || (is_worth_growing(m, size_class) && !must_stay_small(heap, m, size_class))) {
@@ -185,21 +195,23 @@ static bool grow_if_busy(struct heap *heap, struct magazine *m, unsigned size_cl
     return false;
 }
 
-/* Blocks from this size on are worth a look at larger classes: at the next one before the slabs are asked,
- * whose way is long, and before a page is touched that never was at so many, and at the slabs of so many. */
+/* Requests for blocks from this size on may get one of a larger class. */
 #define BORROWER_BYTES 2048
+/* Larger classes whose magazines are looked at before the class's own slabs, which take longer. */
 #define LENDERS_BEFORE_SLABS 1
+/* Larger classes whose magazines, and whose slabs, are looked at before a page is touched that never was. */
 #define LENDERS_BEFORE_NEW_PAGES 4
 #define SLAB_LENDERS_BEFORE_NEW_PAGES 2
-/* Brought from a slab of a larger class at once. */
+/* Blocks that are brought from a slab of a larger class at once. */
 #define LENT_BLOCKS 4
 
+/* The smallest spaced class whose blocks are larger. */
 static unsigned first_lender(unsigned size_class) {
     return size_class < SPACED_CLASSES ? size_class + 1 : size_class - EXACT_CLASSES;
 }
 
-/* A free block of a larger class: each class has its times of many blocks, and memory for all of them at once
- * is seldom needed. */
+/* A block from the magazines of the next `lenders` larger classes, or NULL: each class has its times of many
+ * blocks, and memory for all of them at once is seldom needed. */
 static inline void *borrow(struct heap *heap, unsigned size_class, unsigned lenders) {
     unsigned c = first_lender(size_class);
     for (unsigned end = (unsigned)min_size(c + lenders, SPACED_CLASSES); c < end; c++) {
@@ -217,6 +229,7 @@ static void count_refill(struct heap *heap, size_t blocks) {
     count_batch(heap->counters.refill_batches, blocks);
 }
 
+/* A block from the slabs of the next `lenders` larger classes, whose magazines are empty, or NULL. */
 static void *borrow_of_slabs(struct heap *heap, unsigned size_class, unsigned lenders) {
     unsigned c = first_lender(size_class);
     for (unsigned end = (unsigned)min_size(c + lenders, SPACED_CLASSES); c < end; c++) {
@@ -239,6 +252,7 @@ static void *borrow_instead_of_new(struct heap *heap, unsigned size_class) {
     return block != NULL ? block : borrow_of_slabs(heap, size_class, SLAB_LENDERS_BEFORE_NEW_PAGES);
 }
 
+/* Blocks that the refill of an empty magazine is to bring; 0 if it has no array. */
 static size_t refill_blocks(struct magazine *m, size_t block_bytes) {
     size_t batch = m->flushed ? 0 : m->batch * 2u;
     m->batch = (uint16_t)min_size(max_size(batch, BATCH_BLOCKS_LEAST), BATCH_BLOCKS);
@@ -297,8 +311,9 @@ NOINLINE void *heap_refill(struct heap *heap, unsigned size_class, bool may_borr
     }
     heap_enter(heap);
     const struct counters *c = &heap->counters;
-    uint64_t refills = atomic_load_explicit(&c->refills, memory_order_relaxed);     /* its own */
-    uint64_t slabs = atomic_load_explicit(&c->slabs_created, memory_order_relaxed); /* its own */
+    /* relaxed, here and below: its own */
+    uint64_t refills = atomic_load_explicit(&c->refills, memory_order_relaxed);
+    uint64_t slabs = atomic_load_explicit(&c->slabs_created, memory_order_relaxed);
     void *block = refill(heap, size_class, may_borrow);
     if (atomic_load_explicit(&c->slabs_created, memory_order_relaxed) != slabs) {
         trim_for_a_slab(heap);
@@ -346,7 +361,7 @@ NOINLINE void heap_make_room(struct heap *heap, unsigned size_class) {
     }
     if (UNLIKELY(heap->slabs_opened >= OPENED_WORTH_A_LOOK)) {
         heap->slabs_opened = 0;
-        decay_look(); /* they may stay as they are: see holes.h */
+        decay_look(); /* they may be left partly free: see holes.h */
     }
     event_at_intervals(heap, &heap->counters.flushes);
     heap_leave(heap);
@@ -370,7 +385,7 @@ size_t heap_flush_magazine(struct heap *heap, unsigned size_class, enum flush_ca
         m->top = m->base;
         heap_return_class(heap, size_class, m->base, held);
     }
-    if (cause != FLUSH_IDLE && has_stock(heap, size_class)) { /* which has its own signs of being idle */
+    if (cause != FLUSH_IDLE && has_stock(heap, size_class)) { /* stock_trim sees whether that is idle */
         held += stock_return(heap, heap, size_class);
     }
     return held;

@@ -10,13 +10,14 @@
 #include "heap/flush.h"
 #include "heap/heap.h"
 
-/* Fills the empty magazine and takes one block off it, or a block of a larger class if that will do; NULL if
- * there is no memory. */
+/* Fills the empty magazine and takes one block off it or, if `may_borrow`, perhaps takes one of a larger
+ * class; NULL if there is no memory. */
 void *heap_refill(struct heap *heap, unsigned size_class, bool may_borrow);
-/* Makes room in the full magazine by growing it or by returning its oldest blocks. */
+/* Makes room in the full magazine by growing it, or by moving its oldest blocks to the stock or their slabs.
+ * A magazine that can get no array stays without room. */
 void heap_make_room(struct heap *heap, unsigned size_class);
-/* Returns the whole magazine to its slabs, and, but for FLUSH_IDLE, the stock of its class; gives the number
- * of blocks. */
+/* Returns all blocks in the magazine to their slabs and, but for FLUSH_IDLE, those in the stock of its class;
+ * gives the number of blocks. */
 size_t heap_flush_magazine(struct heap *heap, unsigned size_class, enum flush_cause cause);
 
 #endif

@@ -19,16 +19,18 @@
 
 #include <string.h>
 
-/* A parcel of so many bytes may be the only one of its heap. */
+/* A parcel of `bytes` is one of the first PARCELS_BYTES / bytes of its heap, so that large ones find fewer
+ * places. */
 #define PARCELS_BYTES ((size_t)1 << 20)
 
-/* Fewer blocks, of together so many bytes at least, are worth a parcel only where the owner has use for them:
- * an owner that goes from size to size gets those of the last one, which keep their slabs until it opens
- * them. After one that it had no use for, so many are left out. */
+/* Fewer than MANY_BLOCKS blocks are worth a parcel only if they are FEW_BLOCKS_BYTES together, and where the
+ * owner has use for them: one that goes from size to size would get those of the last size, which keep their
+ * slabs until it opens them. After a parcel that it had no use for, LEFT_OUT of these are not sent. */
 #define MANY_BLOCKS 32
 #define FEW_BLOCKS_BYTES ((size_t)32 << 10)
 #define LEFT_OUT 16
 
+/* Whether `n` blocks of together `bytes` are to be sent in a parcel. */
 static bool is_worth_it(struct heap *to, size_t n, size_t bytes) {
     if (n >= MANY_BLOCKS) {
         return true;
@@ -41,21 +43,23 @@ static bool is_worth_it(struct heap *to, size_t n, size_t bytes) {
     return left_out == 0 && bytes >= FEW_BLOCKS_BYTES;
 }
 
-/* `left` of the blocks found no room in the owner's magazines. */
+/* Of a parcel's `n` blocks, `left` found no room in the owner's magazines: decides whether parcels of few
+ * blocks are sent next. */
 static void note_use(struct heap *heap, size_t n, size_t left) {
     if (n < MANY_BLOCKS) {
-        /* relaxed: as above */
+        /* relaxed: as in is_worth_it */
         atomic_store_explicit(&heap->parcels_left_out, left > n / 2 ? LEFT_OUT : 0, memory_order_relaxed);
     }
 }
 
-/* A parcel among the first `among` for the caller to fill, or PARCELS. */
+/* Claims a parcel among the first `among` for the caller to fill; PARCELS if there is none. */
 static unsigned claim(struct heap *heap, unsigned among) {
     /* relaxed: a first look */
     uint32_t claimed = atomic_load_explicit(&heap->parcels_claimed, memory_order_relaxed);
     while ((~claimed & bits32_below(among)) != 0) {
         unsigned parcel = bit_lowest(~claimed);
-        /* acquire pairs with the release in let_go: what was in the parcel has been read */
+        /* acquire pairs with the release in let_go and parcels_reopen: what was in the parcel has been read,
+         * or its memory purged */
         if (atomic_compare_exchange_weak_explicit(&heap->parcels_claimed, &claimed,
                                                   claimed | (uint32_t)1 << parcel, memory_order_acquire,
                                                   memory_order_relaxed)) {
@@ -65,19 +69,21 @@ static unsigned claim(struct heap *heap, unsigned among) {
     return PARCELS;
 }
 
+/* Ends a claim, so that the parcel can be filled again. release pairs with the acquire in claim and
+ * parcels_close: the caller has read what was in it */
 static void let_go(struct heap *heap, unsigned parcel) {
     atomic_fetch_and_explicit(&heap->parcels_claimed, ~((uint32_t)1 << parcel), memory_order_release);
 }
 
-/* True if the caller has got the parcel, which was posted: it is claimed, and nobody else's. */
+/* Takes a posted parcel, whose claim is the caller's from now on; false if another thread was faster. */
 static bool take(struct heap *heap, unsigned parcel) {
     uint32_t bit = (uint32_t)1 << parcel;
-    /* acquire pairs with the release in parcel_send; seq_cst: see there */
+    /* acquire within it pairs with the release in parcel_send; seq_cst: see there */
     return (atomic_fetch_and_explicit(&heap->parcels_posted, ~bit, memory_order_seq_cst) & bit) != 0;
 }
 
 bool parcel_send(struct heap *to, void *const *blocks, size_t n, size_t bytes) {
-    /* relaxed: verified below */
+    /* relaxed: verified below, by a seq_cst load */
     if (atomic_load_explicit(&to->state, memory_order_relaxed) != HEAP_ACTIVE || !decay_is_on() ||
         !is_worth_it(to, n, bytes)) {
         return false;
@@ -100,15 +106,14 @@ bool parcel_send(struct heap *to, void *const *blocks, size_t n, size_t bytes) {
     return true;
 }
 
-/* A magazine gets no more than half full: what it has too many of can serve other sizes once it is in its
- * slabs.
- */
+/* Whether the magazine is to get one more block. It gets no more than half full: what it has too many of can
+ * serve other sizes once it is in its slabs. */
 static inline bool has_room(const struct magazine *m) {
     return 2 * (uintptr_t)m->top < (uintptr_t)m->base + (uintptr_t)m->end;
 }
 
-/* The blocks of the parcel that find room in the heap's magazines go there, the others into `rest`: their
- * slab may be another's by now, or nobody's, which is misuse. */
+/* Puts the blocks of the parcel that find room in the heap's magazines there, the others into `rest`: their
+ * slab may be another's by now, or nobody's, which is misuse. Gives the number of the latter. */
 static size_t sort_out(struct heap *heap, const struct parcel *parcel, void **rest) {
     size_t left = 0;
     for (size_t i = 0, n = parcel->count; i < n; i++) {
@@ -128,7 +133,7 @@ static size_t sort_out(struct heap *heap, const struct parcel *parcel, void **re
     return left;
 }
 
-/* In turns, so that none is left lying because others are filled again. */
+/* The next posted parcel, in turns, so that none is left lying because others are filled again. */
 static unsigned next_of(struct heap *heap, uint32_t posted) {
     uint32_t later = posted & ~bits32_below(heap->parcel_opened + 1);
     heap->parcel_opened = bit_lowest(later != 0 ? later : posted);
@@ -198,7 +203,7 @@ void parcels_return_all(void) {
 
 bool parcels_close(struct heap *heap) {
     uint32_t none = 0;
-    /* acquire: as in claim, of all */
+    /* acquire pairs with the release in let_go: what was in the parcels has been read */
     return atomic_compare_exchange_strong_explicit(&heap->parcels_claimed, &none, bits32_below(PARCELS),
                                                    memory_order_acquire, memory_order_relaxed);
 }

@@ -9,11 +9,11 @@
 #include "heap/heap.h"
 #include "slab/slab.h"
 
-/* Slabs looked at for the best one. */
+/* Slabs at the front of the list that are looked at for the best one. */
 #define PARTIAL_CHOICES 8
 
-/* relaxed everywhere: written under the lock; the owner looks at it without, only to see whether the
- * lock is worth taking */
+/* The first slab of the list, or NULL. relaxed everywhere: written under the lock; the owner looks at it
+ * without, only to see whether the lock is worth taking */
 static inline struct slab *partial_first(struct heap *heap, unsigned size_class) {
     return atomic_load_explicit(&heap->bins[size_class].partial, memory_order_relaxed);
 }
@@ -53,7 +53,7 @@ static inline void partial_remove(struct heap *heap, struct slab *slab) {
     partial_count_by(heap, bin, -1);
 }
 
-/* Fullest first, among the first few, so that sparse slabs drain. */
+/* The fullest of the first few slabs, so that sparse ones drain; NULL if the list is empty. */
 static inline struct slab *partial_fullest(struct heap *heap, unsigned size_class) {
     struct slab *best = partial_first(heap, size_class);
     struct slab *slab = best;
@@ -65,7 +65,7 @@ static inline struct slab *partial_fullest(struct heap *heap, unsigned size_clas
     return best;
 }
 
-/* One with at least so many free blocks, among the first few; NULL if there is none. */
+/* A slab with at least `free_blocks` free blocks, among the first few; NULL if there is none. */
 static inline struct slab *partial_sparse(struct heap *heap, unsigned size_class, size_t free_blocks) {
     struct slab *slab = partial_first(heap, size_class);
     for (int i = 0; i < PARTIAL_CHOICES && slab != NULL; i++, slab = slab->next) {
@@ -76,7 +76,7 @@ static inline struct slab *partial_sparse(struct heap *heap, unsigned size_class
     return NULL;
 }
 
-/* Puts the first behind all others; returns it, or NULL if there is none. */
+/* Puts the first slab behind all others; returns it, or NULL if the list is empty. */
 static inline struct slab *partial_rotate(struct heap *heap, unsigned size_class) {
     struct bin *bin = &heap->bins[size_class];
     struct slab *slab = partial_first(heap, size_class);

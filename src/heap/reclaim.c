@@ -21,18 +21,20 @@
 #include "os/asleep.h"
 #include "os/os.h"
 
-/* At most so many looks are left out at a thread that was awake each time. */
+/* Looks that are left out at a thread that was awake each time, at most. */
 #define WAIT_MOST 16
-/* Looks at a thread that wakes up now and then for each that would do if it slept throughout. */
+/* A thread that wakes up now and then, but does not come to its slabs, is idle after so many times the looks
+ * that would do if it slept throughout. */
 #define QUIET_LOOKS 4
 
+/* An address above the frames of the thread, whose slot `slot` is. */
 static uintptr_t stack_end(int thread, const heap_slot *slot) {
     /* libc puts a thread's variables at the end of its stack, but for the first thread. */
     return thread == os_process_id() ? os_main_stack_end() : (uintptr_t)slot;
 }
 
-/* Takes the heap from the thread if it has been asleep since `before`. Under the registry's lock, which its
- * owner needs to give it up: while it is the owner's, the slot exists. */
+/* Takes the heap from the thread if that has been asleep since `before`; false if not. Registry's lock held,
+ * which the owner needs to give the heap up: while it is the owner's, the slot exists. */
 static bool detach(struct heap *heap, heap_slot *slot, int thread, const struct os_sleep *before) {
     struct owner *owner = &heap->owner;
     struct os_sleep after;
@@ -47,7 +49,8 @@ static bool detach(struct heap *heap, heap_slot *slot, int thread, const struct 
     atomic_exchange_explicit(slot, &heap_of_no_thread, memory_order_seq_cst);
     if (!os_asleep(thread, &after) || before->switches != after.switches || before->call != after.call ||
         before->stack != after.stack) {
-        atomic_store_explicit(slot, heap, memory_order_relaxed); /* it waits for the lock if it saw */
+        /* relaxed: a thread that saw the other value waits for the lock */
+        atomic_store_explicit(slot, heap, memory_order_relaxed);
         return false;
     }
     owner->slot = NULL;
@@ -74,6 +77,7 @@ bool heap_reclaim(struct heap *heap) {
     return ours;
 }
 
+/* Counts what the heap's owner did behind its fast paths. relaxed, all: a guess is enough */
 static uint64_t activity_of(const struct heap *heap) {
     const struct counters *c = &heap->counters;
     const _Atomic uint64_t *const looked_at[] = {&c->refills,     &c->flushes,      &c->remote_frees,
@@ -86,7 +90,8 @@ static uint64_t activity_of(const struct heap *heap) {
     return sum;
 }
 
-/* Whether the time has come to look at the heap's thread, and `*more` if it may come. */
+/* Whether it is time to look at the heap's thread, `*thread`; sets `*more` if there is to be another look
+ * soon. */
 static bool look_is_due(struct heap *heap, int *thread, bool *more) {
     struct owner *owner = &heap->owner;
     bool due = false;
@@ -108,8 +113,9 @@ static bool look_is_due(struct heap *heap, int *thread, bool *more) {
     return due;
 }
 
-/* A thread is idle that was not switched to once between several looks, or has not come to its slabs in many:
- * a few blocks in its magazines can pin many slabs. One that is awake is looked at less and less often. */
+/* Whether the heap's thread is idle: it was not switched to once between several looks, or has not come to
+ * its slabs in many, where a few blocks in its magazines can pin many slabs. One that is awake is looked at
+ * less and less often. */
 static bool is_idle(struct heap *heap, int thread) {
     struct owner *owner = &heap->owner;
     uint64_t switches;

@@ -11,9 +11,10 @@
 /* Takes the heap from its thread if that sleeps in a system call, and abandons it: the thread gets another
  * one when it next needs one. Not to be called by the owner. See reclaim.c for why that is safe. */
 bool heap_reclaim(struct heap *heap);
-/* The same for all that look idle; false if there are none left that might fall asleep soon. */
+/* Background thread: calls heap_reclaim for all heaps whose threads look idle, and cools and trims abandoned
+ * ones. False if nothing of that may be left to be done soon. */
 bool heap_reclaim_idle(void);
-/* Looks at all of them anew. */
+/* Has heap_reclaim_idle look at all threads anew, also those that it left out because they were awake. */
 void heap_reclaim_restart(void);
 
 #endif

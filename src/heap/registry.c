@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* So many abandoned heaps keep their current slabs of the tiny lane: programs that start thread after
+/* Abandoned heaps that keep their current slabs of the tiny lane, at most: programs that start thread after
  * thread would otherwise make and release a slab for each class each time. */
 #define WARM_HEAPS 4
 
@@ -20,12 +20,12 @@ static struct lock lock;         /* protects the lists of abandoned heaps and th
 static struct heap *warm, *cold; /* abandoned heaps; warm ones are taken first */
 static unsigned warm_count;
 static uint64_t ever_abandoned; /* heaps */
-/* A heap is given to the thread that it is best for if no more were abandoned since. */
+/* Heaps that may have been abandoned after one that a thread wants, for the thread to get it. */
 #define HEIRS_WAITED_FOR 16
-/* Heaps trimmed at one go. */
+/* Heaps that one call of heap_trim_abandoned trims, at most. */
 #define TRIMS_MOST 64
-static uint64_t comings; /* of threads, and goings; under the lock */
-/* of both lists; relaxed look, written under the lock */
+static uint64_t comings; /* heaps given to threads, and put into lists, so far; under the lock */
+/* Heaps in both lists. relaxed everywhere: written under the lock, a hint without it */
 static _Atomic uint32_t abandoned_count;
 
 SELDOM struct counters counters_of_no_heap;
@@ -38,8 +38,12 @@ void registry_unlock(void) {
     lock_release(&lock);
 }
 
+/* Puts the heap into one of the lists. Lock held. Where there are other threads, the caller then returns what
+ * is in its parcels. */
 static void abandoned_push(struct heap *heap, struct heap **list) {
-    atomic_store_explicit(&heap->state, HEAP_ABANDONED, memory_order_seq_cst); /* see parcel_send */
+    /* seq_cst: pairs with the loads of the state in parcel_send: a sender sees this, or parcels_return
+     * afterwards sees its parcel */
+    atomic_store_explicit(&heap->state, HEAP_ABANDONED, memory_order_seq_cst);
     heap->next_abandoned = *list;
     heap->abandoned_link = list;
     if (*list != NULL) {
@@ -62,14 +66,18 @@ static void unlink_abandoned(struct heap *heap) {
     warm_count -= heap->warm;
     atomic_store_explicit(&abandoned_count, atomic_load_explicit(&abandoned_count, memory_order_relaxed) - 1,
                           memory_order_relaxed);
+    /* relaxed: a hint; whoever sees it late sends no parcel, or takes slabs under the heap's lock */
     atomic_store_explicit(&heap->state, HEAP_ACTIVE, memory_order_relaxed);
 }
 
 bool heap_is_abandoned(uint32_t id) {
     const struct heap *heap = heap_by_id(id);
+    /* relaxed: a hint */
     return heap != NULL && atomic_load_explicit(&heap->state, memory_order_relaxed) == HEAP_ABANDONED;
 }
 
+/* Takes the heap that a thread is to get off its list: the wanted one, a warm one or any; NULL if there is
+ * none. Lock held. */
 static struct heap *take_abandoned(uint32_t wanted) {
     struct heap *heap = heap_is_abandoned(wanted) ? heap_by_id(wanted) : NULL;
     if (heap == NULL || ever_abandoned - heap->left_as > HEIRS_WAITED_FOR) {
@@ -108,7 +116,7 @@ struct heap *heap_acquire(heap_slot *slot, uint32_t patience, uint32_t wanted) {
         /* Entered from the first moment at which it might be taken away; relaxed: see heap_enter */
         atomic_store_explicit(&heap->busy, 1, memory_order_relaxed);
         if (slot != NULL) {
-            atomic_store_explicit(slot, heap, memory_order_relaxed); /* its own */
+            atomic_store_explicit(slot, heap, memory_order_relaxed); /* relaxed: its own */
         }
     }
     lock_release(&lock);
@@ -126,7 +134,8 @@ COLD void heap_keep(struct heap *heap) {
 
 struct heap *heap_disown(heap_slot *slot) {
     lock_acquire(&lock);
-    struct heap *heap = atomic_load_explicit(slot, memory_order_relaxed); /* as above */
+    /* relaxed, both: its own; others change it under the lock */
+    struct heap *heap = atomic_load_explicit(slot, memory_order_relaxed);
     if (heap == &heap_of_no_thread) {
         heap = NULL;
     } else {
@@ -137,6 +146,7 @@ struct heap *heap_disown(heap_slot *slot) {
     return heap;
 }
 
+/* Retires the current slabs of the classes from `first_class` on. */
 static void retire(struct heap *heap, unsigned first_class) {
     for (unsigned w = first_class / 64; w < sizeof heap->used_bins / sizeof heap->used_bins[0]; w++) {
         uint64_t below = w == first_class / 64 ? bits_below(first_class % 64) : 0;
@@ -160,8 +170,9 @@ static void purge_between(char *from, char *to) {
     }
 }
 
-/* Its magazines are empty: they go, and their arrays, which new ones replace when they are needed. So does
- * what lies between, unless other threads need it: slabs may be in the lists, and a parcel on its way. */
+/* Gives back the pages of a heap that is in no list and whose magazines are empty: those of the magazines,
+ * and of their arrays, which new ones replace when they are needed. So go those of what lies between, unless
+ * other threads need it: slabs may be in the lists, and a parcel on its way. */
 static void trim(struct heap *heap) {
     char *end = page_from(heap->slots_free);
     size_t alone = round_down(sizeof heap->magazines, OS_PAGE_BYTES); /* on pages with nothing else */
@@ -173,6 +184,7 @@ static void trim(struct heap *heap) {
     bool closed = parcels_close(heap);
     lock_acquire(&heap->lock); /* nobody adds to the lists meanwhile */
     bin_drain_inbox(heap);
+    /* relaxed: under the lock */
     bool empty = atomic_load_explicit(&heap->partial_slabs, memory_order_relaxed) == 0;
     void *unneeded = empty ? (void *)heap->bins : (void *)heap->remote;
     purge_between(page_from(closed ? unneeded : (void *)heap_first_slot(heap)), end);
@@ -183,7 +195,7 @@ static void trim(struct heap *heap) {
     heap->untrimmed = false;
 }
 
-/* The lock is held. */
+/* Takes the warm heap that was abandoned first off its list; there is one. Lock held. */
 static struct heap *pop_oldest_warm(void) {
     struct heap *heap = warm;
     while (heap->next_abandoned != NULL) {
@@ -193,14 +205,15 @@ static struct heap *pop_oldest_warm(void) {
     return heap;
 }
 
+/* Puts a heap into the list of cold ones. */
 static void push_cold(struct heap *heap) {
     lock_acquire(&lock);
     abandoned_push(heap, &cold);
     lock_release(&lock);
-    parcels_return(NULL, heap); /* what came while it was in no list: nothing comes from now on */
+    parcels_return(NULL, heap); /* those that came while it was in no list: from now on none comes */
 }
 
-/* Takes a heap that can be trimmed off the list; NULL if there is none. */
+/* Takes a cold heap that can be trimmed off its list; NULL if there is none. */
 static struct heap *pop_untrimmed(void) {
     lock_acquire(&lock);
     struct heap *heap = cold;
@@ -217,7 +230,7 @@ static struct heap *pop_untrimmed(void) {
 COLD void heap_trim_abandoned(void) {
     struct heap *heap;
     for (unsigned i = 0; i < TRIMS_MOST && (heap = pop_untrimmed()) != NULL; i++) {
-        heap_retire_slabs(heap); /* in a child, one that has lost its thread has them yet */
+        heap_retire_slabs(heap); /* in a forked child, a heap that has lost its thread still has some */
         trim(heap);              /* without the lock: system calls */
         push_cold(heap);
     }
@@ -230,7 +243,8 @@ void heap_abandon(struct heap *heap, bool may_stay_warm) {
         trim(heap);
     }
     lock_acquire(&lock);
-    /* The thread that comes for what this one leaves comes soon: others cool instead. */
+    /* This heap stays warm, because the thread that comes for what it holds comes soon: the oldest cools
+     * instead. */
     struct heap *cools = may_stay_warm && warm_count == WARM_HEAPS ? pop_oldest_warm() : NULL;
     heap->left_as = ++ever_abandoned;
     abandoned_push(heap, may_stay_warm ? &warm : &cold);
@@ -280,13 +294,14 @@ void heap_lock_for_fork(void) {
     }
 }
 
-/* Its thread may have been anywhere, in the middle of growing a magazine or of a flush too: what it held
- * there might be free already and is given up. Its slabs serve the next thread. */
+/* For a heap whose thread is lost, in a forked child. The thread may have been anywhere, in the middle of
+ * growing a magazine or of a flush, too: what it held there might be free already and is given up. The heap's
+ * slabs serve the next thread. */
 static void clear_after_fork(struct heap *heap) {
     memset(heap->magazines, 0, sizeof heap->magazines);
     heap->slots_free = heap_first_slot(heap);
     heap->owner.slot = NULL;
-    atomic_store_explicit(&heap->busy, 0, memory_order_relaxed);
+    atomic_store_explicit(&heap->busy, 0, memory_order_relaxed); /* relaxed: there is one thread */
     heap_empty_remote(heap);
     for (unsigned c = 0; c < SIZE_CLASSES; c++) {
         bin_settle_after_fork(heap, c);
@@ -294,7 +309,7 @@ static void clear_after_fork(struct heap *heap) {
 }
 
 void heap_follow_into_child(struct heap *mine) {
-    if (heap_by_id(mine->id) == mine) { /* not that of threads without one */
+    if (heap_by_id(mine->id) == mine) { /* not heap_of_no_thread */
         mine->owner.thread = os_thread_id();
     }
 }

@@ -8,42 +8,47 @@
 
 #include "heap/heap_table.h"
 
-/* An abandoned heap or a new one; NULL if there is no memory or no id. `slot` is in the calling thread's
- * thread_self, or NULL for a heap that is no thread's. That of the id `wanted` if its thread has left it of
- * late, or whoever frees an old block would wake up a heap of which nothing is resident. Returns it entered:
- * the caller leaves it. It is taken from the thread when that has slept through `patience` looks. */
+/* An abandoned heap or a new one, entered: the caller leaves it. NULL if there is no memory or no id. `slot`
+ * is in the calling thread's thread_self, or NULL for a heap that is no thread's. The heap of the id `wanted`
+ * is preferred, but only if its thread has left it of late: or whoever frees an old block would wake up a
+ * heap of which nothing is resident. The heap may be taken from the thread when that has slept through
+ * `patience` looks. */
 struct heap *heap_acquire(heap_slot *slot, uint32_t patience, uint32_t wanted);
-/* A new heap for sampled blocks, which is no thread's and never was; NULL as above. */
+/* A new heap for sampled blocks, which is no thread's and never was; NULL if there is no memory or no id. */
 struct heap *heap_make_for_samples(void);
-/* Whether there is such a heap, and no thread has it: a hint. */
+/* Whether there is a heap with this id, and it is abandoned: a hint. */
 bool heap_is_abandoned(uint32_t id);
 /* The heap is not to be taken from its thread, which may end without notice. */
 void heap_keep(struct heap *heap);
-/* The calling thread gives up its heap, which nobody will take from it any more; NULL if it has none. */
+/* Takes the calling thread's heap out of its slot, so that nobody else takes it, and returns it, to be
+ * abandoned; NULL if the thread has none. */
 struct heap *heap_disown(heap_slot *slot);
-/* Its thread ends, or will do without: flushes it and leaves it for the next. A warm one keeps slabs for it.
- */
+/* Flushes a heap that its thread has no more, and leaves it for the next thread. If it `may_stay_warm`, it
+ * keeps its current slabs of the tiny lane for that one for a while. No lock held. */
 void heap_abandon(struct heap *heap, bool may_stay_warm);
-/* Gives back the pages of abandoned heaps that hold nothing. */
+/* Gives back those pages of abandoned heaps that hold nothing; of some heaps with each call. */
 void heap_trim_abandoned(void);
-/* Puts its current slabs among the partly-used ones, or releases them. */
+/* Puts the heap's current slabs among the partly-used ones, or releases them. By whoever has the heap. */
 void heap_retire_slabs(struct heap *heap);
-/* The same for every abandoned heap. */
+/* Calls heap_retire_slabs for every abandoned heap. */
 void heap_retire_abandoned(void);
-/* The same if no thread has begun or ended since the last call; true if there is something left to be done.
- */
+/* Background thread, at intervals: calls heap_retire_abandoned if no thread has begun or ended since the last
+ * call; true if that is still to be done for a warm heap. */
 bool heap_cool_abandoned(void);
-/* Around what reclaim.c does to a heap. */
+/* Around what reclaim.c does to a heap's `owner`. */
 void registry_lock(void);
 void registry_unlock(void);
 
-/* A hint. */
+/* Whether any heap is abandoned: a hint. */
 bool heap_any_abandoned(void);
 
+/* Takes the registry's lock and those of all heaps. */
 void heap_lock_for_fork(void);
-/* In the child, every heap but `mine` has lost its thread. */
+/* Ends what heap_lock_for_fork began. In the child, every active heap but `mine`, that of the thread that
+ * forked, has lost its thread and is abandoned. */
 void heap_unlock_after_fork(bool child, struct heap *mine);
-/* In a child: its heap is the same thread's. The above does it, too; where no locks were needed it is all. */
+/* In a forked child: notes which thread has `mine` now. A part of heap_unlock_after_fork; all that is to be
+ * done where no locks were taken. */
 void heap_follow_into_child(struct heap *mine);
 
 #endif

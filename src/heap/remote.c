@@ -10,7 +10,7 @@
 #include "heap/parcel.h"
 #include "heap/registry.h"
 
-/* The buffer counts as empty from now on; gives the blocks that are still in its array. */
+/* Has the buffer count as empty; gives the number of blocks that are still in its array. */
 static size_t take_all(struct heap *heap) {
     size_t n = heap_remote_count(heap);
     if (n > 0) {
@@ -26,12 +26,13 @@ size_t heap_flush_remote(struct heap *heap) {
     return n;
 }
 
-/* Of so many owners at once none gets a parcel. */
+/* Owners whose blocks are picked out of the buffer, to be sent in a parcel; those of others go to their
+ * slabs. */
 #define PARCEL_OWNERS_MOST 4
-/* The background thread, which parcels need, is asked for so often. */
+/* Flushes of the buffer for each that asks for the background thread, which parcels need. */
 #define FLUSHES_FOR_A_REQUEST 16
 
-/* Moves the blocks of the owner from `blocks` to `same`; gives how many. */
+/* Moves the blocks of the owner, of together `*bytes`, from `blocks` to `same`; gives how many. */
 static size_t pick_out(uint32_t owner, void **blocks, size_t n, void **same, size_t *bytes) {
     size_t picked = 0;
     *bytes = 0;
@@ -48,7 +49,8 @@ static size_t pick_out(uint32_t owner, void **blocks, size_t n, void **same, siz
     return picked;
 }
 
-/* heap_return_blocks reports misuse, where there is no such owner. */
+/* Sends the blocks to their owner in a parcel, or else returns them to their slabs, which reports misuse
+ * where there is no such owner. */
 static void send_to(uint32_t owner, struct heap *heap, void *const *blocks, size_t n, size_t bytes) {
     struct heap *to = heap_by_id(owner);
     if (n >= PARCEL_BLOCKS_LEAST && to != heap && to != NULL && parcel_send(to, blocks, n, bytes)) {
@@ -58,6 +60,7 @@ static void send_to(uint32_t owner, struct heap *heap, void *const *blocks, size
     }
 }
 
+/* Sends the `n` blocks in the array to their owners, which are several. */
 static NOINLINE void send_mixed(struct heap *heap, size_t n) {
     for (unsigned owners = 0; n >= PARCEL_BLOCKS_LEAST && owners < PARCEL_OWNERS_MOST; owners++) {
         void *same[REMOTE_BLOCKS];
@@ -79,8 +82,8 @@ static void send_remote(struct heap *heap) {
     } else {
         send_to(page_word_owner(heap->remote_key ^ heap->tag), heap, heap->remote, n, heap->remote_bytes);
     }
-    uint64_t flushes =
-        atomic_load_explicit(&heap->counters.remote_flushes, memory_order_relaxed); /* its own */
+    /* relaxed: its own */
+    uint64_t flushes = atomic_load_explicit(&heap->counters.remote_flushes, memory_order_relaxed);
     if (UNLIKELY(flushes % FLUSHES_FOR_A_REQUEST == 1)) {
         decay_request();
     }

@@ -7,21 +7,22 @@
 
 #include "heap/heap.h"
 
-/* Takes the block of another heap, of which the page map says `word`, from the program. */
+/* Frees a block of another heap, of which the page map says `word`. */
 void heap_free_remote(struct heap *heap, void *block, uint32_t word);
-/* So many blocks are in the remote buffer. */
+/* Blocks in the remote buffer. */
 static inline size_t heap_remote_count(const struct heap *heap) {
     /* relaxed, both: the owner's own; for others a guess */
     return (size_t)(atomic_load_explicit(&heap->counters.remote_frees, memory_order_relaxed) -
                     atomic_load_explicit(&heap->remote_base, memory_order_relaxed));
 }
-/* From now on, there are none. */
+/* Has the remote buffer count as empty. */
 static inline void heap_empty_remote(struct heap *heap) {
-    /* relaxed, both: the owner's own */
+    /* relaxed, both: its own */
     uint64_t frees = atomic_load_explicit(&heap->counters.remote_frees, memory_order_relaxed);
     atomic_store_explicit(&heap->remote_base, frees, memory_order_relaxed);
 }
-/* Puts a block into the buffer that has `n`, unless it would pin too much. */
+/* Puts a block of the class at `class_offset` into the remote buffer, which has `n` blocks and room for one
+ * more; false if its blocks would be more than REMOTE_BYTES_MAX. */
 static inline bool heap_put_remote(struct heap *heap, size_t n, void *block, uint32_t class_offset) {
     size_t bytes = heap->remote_bytes + size_class_at(class_offset)->bytes;
     if (UNLIKELY(bytes > REMOTE_BYTES_MAX)) {
@@ -29,12 +30,12 @@ static inline bool heap_put_remote(struct heap *heap, size_t n, void *block, uin
     }
     heap->remote[n] = block;
     heap->remote_bytes = bytes;
-    /* relaxed: the owner's own */
+    /* relaxed, both: its own */
     uint64_t frees = atomic_load_explicit(&heap->remote_base, memory_order_relaxed) + n + 1;
     atomic_store_explicit(&heap->counters.remote_frees, frees, memory_order_relaxed);
     return true;
 }
-/* Returns what is in the buffer to its slabs; gives the number of blocks. */
+/* Returns what is in the remote buffer to its slabs; gives the number of blocks. */
 size_t heap_flush_remote(struct heap *heap);
 
 /* Other threads' blocks from this class on stay with the thread that freed them, where its magazine has room.
@@ -42,6 +43,7 @@ size_t heap_flush_remote(struct heap *heap);
  * block that is freed again and again is freed fastest by its owner. */
 #define KEPT_CLASSES TINY_CLASSES
 
+/* Puts the block into the magazine of its class; false if that is full, or the class below KEPT_CLASSES. */
 static inline bool heap_keep_remote(struct heap *heap, void *block, unsigned size_class) {
     struct magazine *m = &heap->magazines[size_class];
     if (size_class < KEPT_CLASSES || m->top == m->end) {
@@ -52,6 +54,7 @@ static inline bool heap_keep_remote(struct heap *heap, void *block, unsigned siz
     return true;
 }
 
+/* Puts the block, of which the page map says `word`, into the remote buffer; false if that has no room. */
 static inline bool heap_buffer_remote(struct heap *heap, void *block, uint32_t word) {
     uint32_t key = heap->tag ^ page_word(page_word_owner(word), 0);
     size_t n = heap_remote_count(heap);
@@ -67,7 +70,7 @@ static inline bool heap_buffer_remote(struct heap *heap, void *block, uint32_t w
     return true;
 }
 
-/* As heap_free_remote, where there is room. */
+/* As heap_free_remote; false, and nothing done, where there is no room for the block. */
 static inline bool heap_hold_remote(struct heap *heap, void *block, uint32_t word) {
     return heap_keep_remote(heap, block, page_word_class(word)) || heap_buffer_remote(heap, block, word);
 }

@@ -6,27 +6,29 @@
 #include "arena/tails.h"
 #include "os/clock.h"
 
-/* A block's address has room for the length of its run. */
+/* The low bits of a block's address, in which a kept word has the slabs of its run. */
 #define LENGTH_MASK ((uintptr_t)SLAB_BYTES - 1)
 
-/* Of longer ones, the search is a small part of what their pages cost. */
+/* Longer runs are not kept: to search for one is a small part of what its pages cost. */
 #define KEPT_MOST_SLABS 16
 
-/* So many are put before it is looked at again whether there is too much, and so many where the library's
- * thread looks, too: threads wait for each other's sums. */
+/* Runs that are put between two looks whether too much is kept; more where the library's thread looks, too,
+ * because each look reads and writes sums that all threads share. */
 #define PUTS_BETWEEN_LOOKS 16
 #define PUTS_BETWEEN_LOOKS_WITH_THREAD 128
 
-/* A quarter of a second or so. */
+/* Time between two calls of return_surplus: a quarter of a second or so. */
 #define SURPLUS_TICKS (OS_TICKS_SHORT * 512)
 
-/* Of runs of more lengths those kept are seldom of the one that is needed next, and longer ones are so much
- * that it is missing elsewhere: with the grace, a heap keeps 4 MiB at most. */
+/* A heap that has wanted longer runs than this gets no part of the grace: where there are more lengths, what
+ * is kept is seldom of the one that is needed next, and long runs are missing elsewhere. With the grace, a
+ * heap so keeps 4 MiB at most. */
 #define SHORT_SLABS 4
 
-/* A run that is kept in vain costs as much as so many that are of use save: the arena has one place less for
- * others. Who has not earned that keeps none for so many frees, and for twice as many each time until nearly
- * all that is kept is of use. */
+/* A run that is kept in vain costs as much as USES_FOR_EACH_IN_VAIN that are of use save, because the arena
+ * has one place less for others. A heap that has not earned that (it can earn CREDIT_MOST) keeps none for
+ * FREES_LEFT_OUT frees, and for twice as many each time, FREES_LEFT_OUT_MOST at most, until nearly all that
+ * it keeps is of use. */
 #define USES_FOR_EACH_IN_VAIN 4
 #define CREDIT_MOST 24
 #define FREES_LEFT_OUT 256
@@ -47,15 +49,15 @@ void runs_give_back(struct slab *head, uintptr_t block) {
     arena_give(head, span, false);
 }
 
-/* Gives what was there, which is the caller's from now on. */
+/* Empties a slot; returns the word that was in it, whose run is the caller's from now on, or 0. */
 static uintptr_t empty(_Atomic uintptr_t *kept) {
-    /* relaxed: a hint; acquire pairs with the release in runs_put */
+    /* relaxed: a hint; acquire pairs with the release in runs_put: the header is that of the freed block */
     return atomic_load_explicit(kept, memory_order_relaxed) == 0
                ? 0
                : atomic_exchange_explicit(kept, 0, memory_order_acquire);
 }
 
-/* Gives the slabs. */
+/* Gives the run in a slot, if there is one, to the arena; returns its slabs, or 0. */
 static size_t return_one(_Atomic uintptr_t *kept) {
     uintptr_t word = empty(kept);
     if (word != 0) {
@@ -64,13 +66,13 @@ static size_t return_one(_Atomic uintptr_t *kept) {
     return slabs_of(word);
 }
 
-/* What is kept counts as the most that it was, so that not each run has to be counted as it comes and goes.
- * The owner and whoever returns runs may each count what the other has just changed: until the next run is
- * put, then, the sum is too small. */
+/* Tells the arena that the heap keeps `slabs` slabs. What is kept counts as the most that it was, so that not
+ * each run has to be counted as it comes and goes. The owner and whoever returns runs may each count what the
+ * other has just changed: until the next run is put, then, the sum is too small. */
 static void count_kept(struct heap *heap, size_t slabs) {
     _Atomic uint32_t *counted = &heap->runs.counted_slabs;
-    /* relaxed: a hint here, under the lock below. It is not taken in vain: nothing of the heap may be
-     * resident */
+    /* relaxed: a hint here, under the lock below. The lock is not taken in vain, because that would write to
+     * the heap, of which nothing may be resident */
     if (atomic_load_explicit(counted, memory_order_relaxed) == slabs) {
         return;
     }
@@ -81,10 +83,11 @@ static void count_kept(struct heap *heap, size_t slabs) {
     lock_release(&heap->lock);
 }
 
+/* Slabs that the slots hold; a guess while others empty them. */
 static size_t kept_slabs(const struct kept_runs *runs) {
     size_t slabs = 0;
     for (unsigned i = 0; i < RUNS_KEPT; i++) {
-        slabs += slabs_of(atomic_load_explicit(&runs->words[i], memory_order_relaxed)); /* as in empty */
+        slabs += slabs_of(atomic_load_explicit(&runs->words[i], memory_order_relaxed)); /* relaxed: a hint */
     }
     return slabs;
 }
@@ -98,18 +101,19 @@ size_t runs_return(struct heap *heap) {
     return n;
 }
 
-/* So many there are now, or fewer. */
+/* Notes that the slots hold `slabs` slabs, or fewer. */
 static void set_kept(struct kept_runs *runs, size_t slabs) {
     runs->kept_slabs = (uint32_t)slabs;
     runs->least_slabs = (uint32_t)min_size(runs->least_slabs, slabs);
 }
 
-/* What was there all the time while others came and went is of no use: the oldest, of as many slabs. */
+/* Returns the oldest runs, of as many slabs as were there all the time: while others came and went, they were
+ * of no use. */
 static void return_surplus(struct kept_runs *runs) {
     size_t surplus = runs->least_slabs;
     for (unsigned i = 1; i <= RUNS_KEPT; i++) {
         _Atomic uintptr_t *kept = &runs->words[(runs->newest + i) % RUNS_KEPT];
-        size_t slabs = slabs_of(atomic_load_explicit(kept, memory_order_relaxed)); /* as in empty */
+        size_t slabs = slabs_of(atomic_load_explicit(kept, memory_order_relaxed)); /* relaxed: a hint */
         if (slabs > 0 && slabs <= surplus) {
             surplus -= slabs;
             (void)return_one(kept);
@@ -118,6 +122,8 @@ static void return_surplus(struct kept_runs *runs) {
     runs->least_slabs = (uint32_t)kept_slabs(runs);
 }
 
+/* Returns all that the heap keeps, and has it keep nothing for some frees: for twice as many as the last
+ * time. */
 static void leave_out(struct heap *heap) {
     struct kept_runs *runs = &heap->runs;
     (void)runs_return(heap);
@@ -129,7 +135,8 @@ static void leave_out(struct heap *heap) {
     runs->credit = 0;
 }
 
-/* One more was kept in vain. Whether that is enough. */
+/* One more run was kept in vain. Returns whether the heap had not earned that, and now keeps none for a
+ * while. */
 static bool is_in_vain(struct heap *heap) {
     struct kept_runs *runs = &heap->runs;
     if (runs->credit >= USES_FOR_EACH_IN_VAIN) {
@@ -140,11 +147,13 @@ static bool is_in_vain(struct heap *heap) {
     return true;
 }
 
+/* Whether the heap may keep `slabs` more slabs. */
 static bool may_keep(const struct kept_runs *runs, size_t slabs) {
     return arena_may_keep(slabs, runs->wanted <= bits32_below(SHORT_SLABS + 1));
 }
 
-/* The oldest make room for what was freed last. False if even it alone is too much. */
+/* Looks whether a run of `slabs` slabs, which was freed last, may be kept, and returns the oldest to make
+ * room for it. False if it may not: too many were kept in vain, or it alone is too much. */
 static NOINLINE bool make_room(struct heap *heap, size_t slabs) {
     struct kept_runs *runs = &heap->runs;
     heap_enter(heap);
@@ -164,7 +173,7 @@ static NOINLINE bool make_room(struct heap *heap, size_t slabs) {
         count_kept(heap, runs->kept_slabs + slabs);
         arena_look();
         decay_look();
-        count_kept(heap, kept_slabs(runs) + slabs); /* these may have returned what there was */
+        count_kept(heap, kept_slabs(runs) + slabs); /* both looks may have returned what was kept */
     } else if (runs->left_out == 0) {
         leave_out(heap);
     }
@@ -172,11 +181,13 @@ static NOINLINE bool make_room(struct heap *heap, size_t slabs) {
     return done;
 }
 
-/* Where there is none, or else that of the oldest. False if keeping is no good. */
+/* Sets `newest`, whose slot holds a run, to an empty slot; if there is none, that run, the oldest, is
+ * returned. False if too many were kept in vain. */
 static NOINLINE bool find_place(struct heap *heap) {
     struct kept_runs *runs = &heap->runs;
     for (unsigned i = 1; i < RUNS_KEPT; i++) {
         unsigned at = (runs->newest + i) % RUNS_KEPT;
+        /* relaxed: a hint; only the owner fills a slot */
         if (atomic_load_explicit(&runs->words[at], memory_order_relaxed) == 0) {
             runs->newest = at;
             return true;
@@ -207,23 +218,25 @@ bool runs_put(struct heap *heap, struct slab *head, uintptr_t block) {
     runs->puts++;
     bool look = runs->puts % PUTS_BETWEEN_LOOKS == 0 &&
                 (runs->puts % PUTS_BETWEEN_LOOKS_WITH_THREAD == 0 || !decay_is_on());
-    /* relaxed: as in make_room */
+    /* relaxed: a hint, as in count_kept */
     size_t counted = atomic_load_explicit(&runs->counted_slabs, memory_order_relaxed);
     if (UNLIKELY(look || runs->kept_slabs + slabs > counted) && !make_room(heap, slabs)) {
         return false;
     }
     runs->newest = (runs->newest + 1) % RUNS_KEPT;
-    /* relaxed: as in empty */
+    /* relaxed: as in find_place */
     if (UNLIKELY(atomic_load_explicit(&runs->words[runs->newest], memory_order_relaxed) != 0) &&
         !find_place(heap)) {
         return false;
     }
     runs->kept_slabs += (uint32_t)slabs;
     _Atomic uintptr_t *kept = &runs->words[runs->newest];
-    atomic_store_explicit(kept, block | slabs, memory_order_release); /* pairs with the acquire in empty */
+    /* release pairs with the acquire in empty */
+    atomic_store_explicit(kept, block | slabs, memory_order_release);
     return true;
 }
 
+/* A kept run was of use: earns credit. */
 static inline void note_use(struct heap *heap) {
     struct kept_runs *runs = &heap->runs;
     count(&heap->counters.large_kept, 1);
@@ -246,7 +259,7 @@ uintptr_t runs_take(struct heap *heap, unsigned slabs) {
     }
     for (unsigned i = 0; i < RUNS_KEPT; i++) {
         unsigned at = (runs->newest - i) % RUNS_KEPT;
-        /* relaxed: as in empty */
+        /* relaxed: a hint; empty acquires */
         bool fits = slabs_of(atomic_load_explicit(&runs->words[at], memory_order_relaxed)) == slabs;
         uintptr_t word = fits ? empty(&runs->words[at]) : 0;
         if (word != 0) {
@@ -266,6 +279,6 @@ void runs_return_unused(struct heap *heap) {
     if (atomic_exchange_explicit(&runs->seen, taken, memory_order_relaxed) == taken) {
         (void)runs_return(heap);
     } else {
-        count_kept(heap, kept_slabs(runs)); /* others may have the rest */
+        count_kept(heap, kept_slabs(runs)); /* others may have returned the rest */
     }
 }

@@ -16,15 +16,16 @@
 /* Owner: keeps the run of a block of the large lane at `block`, which is no longer the program's: its state
  * is SLAB_KEPT. False if the heap has no use for it. */
 bool runs_put(struct heap *heap, struct slab *head, uintptr_t block);
-/* Owner: the block of the last run of so many slabs that was put, which is SLAB_KEPT still, or 0. Of its
- * header only `ahead` is of another block. */
+/* Owner: takes the run of `slabs` slabs that was put last, and returns the address of its block, whose state
+ * is still SLAB_KEPT; 0 if there is none. In its header the caller sets the state, clears `ahead`, and
+ * changes the span if need be. */
 uintptr_t runs_take(struct heap *heap, unsigned slabs);
-/* The run of a block, kept or about to be freed, goes back to the arena. */
+/* Any thread, no heap's lock held: gives the run of a block that is SLAB_KEPT to the arena. */
 void runs_give_back(struct slab *head, uintptr_t block);
-/* Any thread, no heap's lock held: returns what the heap keeps; gives the number of runs. */
+/* Any thread, no heap's lock held: gives all runs that the heap keeps to the arena; returns how many. */
 size_t runs_return(struct heap *heap);
-/* The same if its owner has taken none of them since the last such look; or else what is not there any more
- * counts no longer. */
+/* Any thread, no heap's lock held: calls runs_return if the owner has taken no kept run since the last such
+ * look; if it has, sees that runs which are gone do not count as kept any more. */
 void runs_return_unused(struct heap *heap);
 
 #endif

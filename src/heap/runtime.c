@@ -32,6 +32,7 @@ static COLD void refuse_pages(void) {
 
 static NOINLINE void start_slow(void) {
     lock_acquire(&start_lock);
+    /* relaxed: under the lock */
     if (!atomic_load_explicit(&started, memory_order_relaxed)) {
         os_note_process();
         options_init();
@@ -85,7 +86,7 @@ __attribute__((constructor(101))) static void at_load(int argc, char **argv, cha
     os_set_environment(environment);
     runtime_start();
 #ifdef HAKMEM_STANDARD_NAMES
-    if (!libc_forced) { /* elsewhere nothing is taken before it is asked for */
+    if (!libc_forced) { /* in other builds nothing is taken before it is asked for */
         arena_reserve_first();
     }
 #endif

@@ -16,7 +16,7 @@ void runtime_start(void);
 /* True if HAKMEM_FORCE_LIBC_ALLOC is in force (starts the library). */
 bool runtime_libc_forced(void);
 
-/* A start that another thread has begun is over. */
+/* Waits until a start that another thread has begun is over, and holds off others until the fork is done. */
 void runtime_lock_for_fork(void);
 void runtime_unlock_after_fork(bool child);
 

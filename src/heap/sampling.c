@@ -18,19 +18,19 @@
 
 static struct lock lock; /* protects the heap of sampled blocks; no thread owns it */
 static struct heap *samples;
-_Atomic uint32_t sampling_heap_id; /* 0: there is none */
+_Atomic uint32_t sampling_heap_id;
 
-/* ---- When ------------------------------------------------------------------------------------- */
-
+/* A thread's way to its next sample. */
 struct sampler {
     int64_t further; /* bytes from where thread_self.sample_left ends to the next sample */
     uint64_t random;
-    uint64_t run; /* of the profile that the way was drawn for */
+    uint64_t run; /* profile_switch.run when the way was drawn */
 };
 static _Thread_local __attribute__((tls_model("initial-exec"))) struct sampler sampler;
 
+/* Bytes to the next sample, drawn anew; NEVER while sampling is off. */
 static int64_t distance(void) {
-    /* relaxed: after the acquire load of the run */
+    /* relaxed: after the acquire load of the run in sampling_decide */
     uint64_t interval = atomic_load_explicit(&profile_switch.interval, memory_order_relaxed);
     if (interval == 0) {
         return NEVER;
@@ -44,11 +44,12 @@ static int64_t distance(void) {
     return (int64_t)bytes;
 }
 
-/* The fast path sees only as far as the next look, behind which the rest of the way waits. */
+/* The fast path counts down to the next look only; the rest of the way is in `further`. */
 NOINLINE bool sampling_decide(size_t bytes) {
     /* A program that only exchanges blocks for others of their size comes to no other slow path. First,
      * because sampling may begin anew there. */
     heap_event(HEAP_EVENT_IN_PROGRAM);
+    /* acquire pairs with the release where the run grows (profile/sample.c): the interval is set by then */
     uint64_t run = atomic_load_explicit(&profile_switch.run, memory_order_acquire);
     int64_t left = thread_self.sample_left + sampler.further;
     if (sampler.run != run) {
@@ -66,20 +67,21 @@ NOINLINE bool sampling_decide(size_t bytes) {
 }
 
 void sampling_look_soon(void) {
-    /* relaxed: the decision acquires */
+    /* relaxed: sampling_decide acquires */
     if (sampler.run != atomic_load_explicit(&profile_switch.run, memory_order_relaxed)) {
         thread_self.sample_left = 0;
     }
 }
 
-/* ---- Which block ------------------------------------------------------------------------------- */
-
+/* A block of the class from the heap of sampled blocks, which is made if need be; NULL if there is no
+ * memory. */
 static void *take(unsigned size_class) {
     lock_acquire(&lock);
     if (samples == NULL) {
         samples = heap_make_for_samples();
         if (samples != NULL) {
-            atomic_store_explicit(&sampling_heap_id, samples->id, memory_order_relaxed); /* see there */
+            /* relaxed: see sampling_owns */
+            atomic_store_explicit(&sampling_heap_id, samples->id, memory_order_relaxed);
         }
     }
     void *block = NULL;

@@ -15,10 +15,12 @@
 
 #include "heap/thread.h"
 
+/* Bytes that a thread allocates, at most, between two looks whether sampling was switched. */
 #define SAMPLING_LOOK_BYTES ((int64_t)1 << 20)
 
-/* Whether sampling_decide must be asked for an allocation. One of 0 bytes is never sampled. Where the counter
- * is below 0 already, the fast path has counted these bytes: that is why it came here. */
+/* Counts an allocation of `bytes`; returns whether sampling_decide must be asked about it. One of 0 bytes is
+ * never sampled. Where the counter is below 0 already, the fast path has counted these bytes: that is why it
+ * came here. */
 static inline bool sampling_due(size_t bytes) {
     if (LIKELY(thread_self.sample_left >= 0)) {
         thread_self.sample_left -= (int64_t)bytes;
@@ -26,33 +28,38 @@ static inline bool sampling_due(size_t bytes) {
     return thread_self.sample_left < 0;
 }
 
-/* Sets the counter anew, and tells of an event; true if the allocation of `bytes` is to be sampled. */
+/* Sets the calling thread's counter anew, and tells of an event (event.h), whose listener may sleep; true if
+ * the allocation of `bytes` is to be sampled. */
 bool sampling_decide(size_t bytes);
 
-/* The calling thread notices at its next allocation that sampling was switched. */
+/* Has the calling thread notice at its next allocation that sampling was switched. */
 void sampling_look_soon(void);
 
 /* What the program gets instead of the block `shadow`: a sampled one, or `shadow` itself where there is no
- * memory. Without a lock held. */
+ * memory. No lock held; keeps errno. */
 void *sampling_exchange(void *shadow, unsigned size_class, size_t size);
 
-/* Whether a page-map word's owner is the heap of sampled blocks. */
+/* The id of the heap of sampled blocks; 0 if there is none. relaxed everywhere: see sampling_owns */
 extern INTERNAL _Atomic uint32_t sampling_heap_id;
+
+/* Whether `owner`, of a page-map word, is the heap of sampled blocks. */
 static inline bool sampling_owns(uint32_t owner) {
     /* relaxed: whoever holds a sampled block got it from a thread that wrote this before */
     return UNLIKELY(owner == atomic_load_explicit(&sampling_heap_id, memory_order_relaxed));
 }
 
-/* Frees a block of that heap; gives its shadow, to be freed as any other block, or NULL. */
+/* Frees a block of the heap of sampled blocks; gives its shadow, to be freed as any other block, or NULL.
+ * `self` is the caller's own heap, or NULL. */
 void *sampling_release(struct heap *self, void *block);
 
-/* A large block that is to be sampled for `chosen` of its `bytes`. True if the profile now knows it. */
+/* Tells the profile of a large block that is to be sampled for `chosen` of its `bytes`; true if it now knows
+ * the block. Keeps errno. */
 bool sampling_note_large(const void *block, size_t bytes, size_t chosen);
 
-/* Returns what the heap of sampled blocks holds and does not need. */
+/* Retires the current slabs of the heap of sampled blocks. */
 void sampling_collect(void);
 
-/* Around fork. */
+/* Around fork: takes the lock of the heap of sampled blocks, and ends that. */
 void sampling_lock_for_fork(void);
 void sampling_unlock_after_fork(bool child);
 

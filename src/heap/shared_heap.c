@@ -19,7 +19,7 @@ COLD struct heap *shared_heap_lock(void) {
             return NULL;
         }
         heap_leave(shared_heap);
-        /* relaxed: read by fork, under the same lock */
+        /* relaxed: fork takes this lock before it reads the state; others take it as a hint */
         atomic_store_explicit(&shared_heap->state, HEAP_SHARED, memory_order_relaxed);
     }
     return shared_heap;

@@ -10,10 +10,10 @@
 
 struct heap;
 
-/* Locked; NULL if there is no memory. */
+/* The shared heap, locked; NULL, and nothing locked, if there is no memory. */
 struct heap *shared_heap_lock(void);
 void shared_heap_unlock(void);
-/* What it caches goes back to its slabs. */
+/* Returns what the shared heap caches to its slabs. */
 void shared_heap_collect(void);
 
 void shared_heap_lock_for_fork(void);

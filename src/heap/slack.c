@@ -7,43 +7,51 @@
 #include "os/clock.h"
 #include "os/os.h"
 
-/* Work in one look: some 0.3 ms. */
+/* Units of work (holes.h) in one look: some 0.3 ms. */
 #define UNITS_AT_A_LOOK 3000
 
-/* What one relief may take, in portions of that. */
+/* Time after which slack_relieve begins no further look. */
 #define RELIEF_NS 2000000
-/* Reliefs of which this part was taken again are not worth it, and so many of them are left out then. */
+/* Where more than 1/MISTAKEN_PART of what a relief purged is taken again, reliefs were not worth it: of the
+ * next, only each second is made, then fewer, to each PATIENCE_MOST-th. */
 #define MISTAKEN_PART 2
 #define PATIENCE_MOST 8u
-/* How much of free blocks' memory is resident is seen from so many pages of late. */
+/* What part of free blocks' memory is resident, the last pages looked at tell: this many, to twice as
+ * many. */
 #define SEEN_PAGES ((size_t)256)
-/* It is taken to be this part at least, and how much it is, is looked at by the way. */
+/* The resident part is taken to be 1/RESIDENT_PART at least. */
 #define RESIDENT_PART 4
+/* Units of work in a measurement of the resident part, which one in LOOKS_OF_A_MEASUREMENT looks makes. */
 #define UNITS_OF_A_MEASUREMENT 300
-/* And as much may be free in addition at most, times RETAIN_MIN: what was seen may be of other sizes. */
+/* Times RETAIN_MIN, the most that may be free in addition because little is resident: the pages looked at may
+ * have been of blocks of other sizes. */
 #define HOLLOW_MORE 3
 #define LOOKS_OF_A_MEASUREMENT 16
 
-/* What a thread caches may be this part of what is held while more is free than may be: of a program that
- * holds little more, it is what keeps the pages. */
+/* While more is free than may be, a thread may cache, in small blocks, 1/CACHED_PART of what the program
+ * holds: where it caches more, that is what keeps the pages. */
 #define CACHED_PART 16
-/* And for so many looks they stay small, or what a program frees last would be in them: 16 MiB. */
+/* Looks, one for each 256 KiB, for which the magazines of a thread that caches more then stay small: what a
+ * program frees last, 16 MiB, would be in them otherwise. */
 #define LEAN_LOOKS 64
 
-/* A round that finds less than this part of what is over the bound was not worth it: after it more may be
- * free until the next, up to so many times as much. */
+/* A round that finds less than 1/WORTHLESS_PART of what is over the bound was not worth it: after it twice as
+ * much may be free, up to CAUTION_MOST times as much. */
 #define WORTHLESS_PART 8
 #define CAUTION_MOST 4u
-/* A look that finds this part of it was. */
+/* A look that finds 1/WORTHWHILE_PART of what it looks for was worth it, and halves how many times as much
+ * that is. */
 #define WORTHWHILE_PART 2
 
+/* Free blocks may take RETAIN_MIN and 1/MORE_PART of it. */
 #define MORE_PART 2
-/* So many times the grace may be free as long as that is no more than what the program holds: one that hands
- * blocks on from thread to thread purges most of what it has before it has learned the grace. */
+/* Where the library's thread is there, GRACE_TIMES the grace may be free, but no more than the program
+ * holds: one that hands blocks on from thread to thread purges most of what it has before it has learned
+ * the grace. */
 #define GRACE_TIMES 4
-/* After so many periods without a mistake nothing is left of it. */
+/* Each period without a mistake halves the grace: after GRACE_HALVED_MOST nothing is left of it. */
 #define GRACE_HALVED_MOST 40
-/* Purged in addition to what is over the bound. */
+/* 1/PURGED_PART of the bound is purged in addition to what is over it. */
 #define PURGED_PART 16
 
 _Atomic int64_t slack_purged;
@@ -52,22 +60,24 @@ int64_t slack_resident(void) {
     return arena_slack() - atomic_load_explicit(&slack_purged, memory_order_relaxed);
 }
 
-static struct lock lock;      /* of what follows; nothing else is done while it is held */
-static int64_t low;           /* resident slack: the least since a search found no more */
-static unsigned caution = 1;  /* 2 and more after searches that were not worth it */
-static size_t purged, grace;  /* in this period and not taken again; what may be free in addition */
-static uint64_t taken_before; /* of holes_taken_again */
-static uint64_t period_ms;    /* when it began */
-static bool was_mistaken;     /* in this period */
-static uint64_t purged_ever;
+static struct lock lock;     /* protects what follows; nothing else is done while it is held */
+static int64_t low;          /* slack below this mark is ignored: a round found little of it to purge */
+static unsigned caution = 1; /* times slack_allowed that may be free; more than 1 after worthless rounds */
+/* Bytes that were purged in this period and not taken again, and bytes that may be free in addition. */
+static size_t purged, grace;
+static uint64_t taken_before; /* holes_taken_again when note_mistakes last looked */
+static uint64_t period_ms;    /* os_now_ms when the period began */
+static bool was_mistaken;     /* in this period, what was purged was taken again */
+static uint64_t purged_ever;  /* bytes, by all looks */
+/* Pages that measurements looked at of late, and how many of these were resident. */
 static size_t seen = SEEN_PAGES, seen_resident = SEEN_PAGES;
 
 void slack_lock_lost_by_fork(void) {
     lock_end_fork(&lock, true);
 }
 
-/* Half of what was purged and taken again in the same period counts: what a program breathes may stay after a
- * few breaths, and where a phase has ended for good, little too much does. */
+/* Adds half of what was purged and taken again in the same period to the grace: what a program breathes may
+ * stay after a few breaths, and where a phase has ended for good, little too much does. Lock held. */
 static void note_mistakes(void) {
     uint64_t taken = holes_taken_again();
     size_t mistaken = min_size((size_t)(taken - taken_before), purged);
@@ -85,15 +95,15 @@ static void note_mistakes(void) {
     }
 }
 
-/* What may be free above the least: as much as elsewhere (retention.h), and in small programs half as much
- * again, because a free block in a slab is sooner wanted than a whole slab. */
+/* As much as free slabs may be (retention.h), and in small programs half as much again, because a free block
+ * in a slab is sooner wanted than a whole slab. */
 int64_t slack_allowed(void) {
     size_t least = option_number(OPTION_RETAIN_MIN);
     return (int64_t)max_size(arena_share_bytes(), arena_is_scarce() ? 0 : least + least / MORE_PART);
 }
 
-/* No more than was learned where the library's thread is not there: a program that has come to free no more
- * would keep it for good. */
+/* Bytes that may be free as grace: where the library's thread is not there, no more than was learned, because
+ * a program that frees nothing more would keep it for good. */
 static int64_t grace_now(void) {
     if (arena_is_scarce()) {
         return 0;
@@ -102,11 +112,13 @@ static int64_t grace_now(void) {
     return (int64_t)max_size(grace, min_size(grace * GRACE_TIMES, most));
 }
 
+/* Bytes above `low` that may be free if all of that is resident. */
 static int64_t bound_if_resident(void) {
     return slack_allowed() * caution + grace_now();
 }
 
-/* A program that writes to a page of each buffer has as much more that is free. */
+/* Bytes above `low` that may be free: more where little of it is resident, as in a program that writes to one
+ * page of each of its buffers. */
 static int64_t bound(void) {
     size_t resident = max_size(seen_resident, seen / RESIDENT_PART);
     int64_t most = bound_if_resident();
@@ -124,7 +136,8 @@ static void note_seen(const struct holes_found *found) {
     }
 }
 
-/* What is over the bound and a part of that, so that the next look does not find so again. */
+/* Bytes to be purged: what is over the bound, and a part of the bound, so that the next look does not find it
+ * exceeded again; 0 if it is not. Lock held. */
 static size_t excess(void) {
     int64_t now = slack_resident();
     int64_t most = bound();
@@ -132,8 +145,8 @@ static size_t excess(void) {
     return now - low > most ? (size_t)(now - low - most + most / PURGED_PART) : 0;
 }
 
-/* A round has ended, and more is free than may be. Where little was found, by all threads together, the rest
- * shares pages with blocks in use. */
+/* A round has ended, and `over` bytes are still to be purged. Where little was found, by all threads
+ * together, the rest shares pages with blocks in use and is ignored. Lock held. */
 static void note_end_of_round(const struct search *search, size_t over) {
     if (purged_ever - search->purged >= over / WORTHLESS_PART) {
         caution = 1;
@@ -143,17 +156,17 @@ static void note_end_of_round(const struct search *search, size_t over) {
     }
 }
 
-/* Of what counts no more, so much does again. */
+/* Lowers the mark below which slack is ignored by `bytes`, to 0 at least. Lock held. */
 static void count_again(size_t bytes) {
     low -= (int64_t)min_size(bytes, low > 0 ? (size_t)low : 0);
 }
 
 struct found {
     size_t bytes;
-    bool more; /* may be found */
+    bool more; /* the round has not ended, and there is more to be purged */
 };
 
-/* More is free than could be if all of that were resident. */
+/* Whether this look is one to measure: more is free than might be if all of it were resident. Lock held. */
 static bool is_worth_measuring(void) {
     static unsigned looks;
     return slack_resident() - low > bound_if_resident() && holes_may_ask() &&
@@ -175,7 +188,9 @@ static void measure(struct search *search, uint32_t first) {
     lock_release(&lock);
 }
 
-/* Begins a new round behind heap `first` if the last is over; first of all, so much counts again. */
+/* One look: lowers the mark by `again` bytes, then goes on with the round of `search` if there is anything
+ * to be purged, or else may go on with that of `measured`. A round that is over begins anew behind heap
+ * `first`. */
 static struct found look(struct search *search, struct search *measured, uint32_t first, size_t again) {
     lock_acquire(&lock);
     note_mistakes();
@@ -209,7 +224,7 @@ static struct found look(struct search *search, struct search *measured, uint32_
     return (struct found){bytes, !is_over && over > 0};
 }
 
-/* In small blocks. */
+/* Bytes of small blocks in the heap's magazines. */
 static size_t cached_bytes(const struct heap *self) {
     size_t bytes = 0;
     for (unsigned c = 0; c < TINY_CLASSES; c++) {
@@ -223,10 +238,10 @@ void slack_look(struct heap *self) {
     self->unlooked_bytes = SLACK_LOOK_BYTES;
     self->page_bytes = 0;
     struct found found = look(&self->search, &self->measured, self->id - 1,
-                              again); /* its own first: threads do not meet there */
+                              again); /* its own heap first: threads do not meet there */
     if (found.bytes > 0) {
         lock_acquire(&lock);
-        count_again(found.bytes); /* where that was, there may be as much */
+        count_again(found.bytes); /* where that was found, there may be as much again */
         lock_release(&lock);
     }
     lock_acquire(&lock);
@@ -240,10 +255,11 @@ void slack_look(struct heap *self) {
     } else if (self->lean_looks > 0) {
         self->lean_looks--;
     }
-    arena_look(); /* with each block that is free in a slab, fewer slabs may be */
+    arena_look(); /* the more blocks are free in slabs, the fewer free slabs may be resident */
 }
 
-/* Where more than a part of what was purged is taken again until the next relief, the next come seldom. */
+/* Whether this relief is to be made. Where more than a part of `purged_before`, which the last one purged,
+ * was taken again since, the next ones come seldom. */
 static bool is_worth_it(uint64_t purged_before) {
     static uint64_t taken_then;
     static unsigned patience = 1, passed;

@@ -17,15 +17,16 @@
 #include "arena/bound.h"
 #include "heap/heap.h"
 
-/* Looks of one heap are so far apart. */
+/* Bytes that come back to slabs by one heap's owner between two of its looks. */
 #define SLACK_LOOK_BYTES ((size_t)256 << 10)
-/* Added to the sum at once. */
+/* A heap's own count is added to the sum of all when it is as large as this, or as small as its negative. */
 #define SLACK_STEP_BYTES ((int64_t)64 << 10)
 
-/* What of all free blocks is not resident, because their pages were purged. relaxed: a guess is enough */
+/* Bytes of free blocks that are not resident, because their pages were purged. relaxed everywhere: a guess is
+ * enough */
 extern _Atomic int64_t slack_purged;
 
-/* `self` is the caller's own heap, or NULL. */
+/* Counts `bytes` more in free blocks of slabs; `self` is the caller's own heap, or NULL. */
 static inline void slack_add(struct heap *self, int64_t bytes) {
     if (UNLIKELY(self == NULL)) {
         arena_add_slack(bytes);
@@ -38,25 +39,29 @@ static inline void slack_add(struct heap *self, int64_t bytes) {
     }
 }
 
+/* `bytes` more of free blocks were purged or, if negative, count as purged no more. */
 static inline void slack_note_purged(int64_t bytes) {
     if (bytes != 0) {
         atomic_fetch_add_explicit(&slack_purged, bytes, memory_order_relaxed);
     }
 }
 
-/* What free blocks in slabs take, and what they may before anything is purged. */
+/* Bytes that free blocks in slabs take, without purged pages. Any thread; a guess. */
 int64_t slack_resident(void);
+/* Bytes that free blocks in slabs may take before anything of them is purged. Any thread. */
 int64_t slack_allowed(void);
-/* Looks for holes if more is free than may be, and has the arena look at whole slabs. */
+/* Owner: looks for holes, in its own heap first, if more is free than may be, and has the arena look at whole
+ * slabs. No heap's lock held. */
 void slack_look(struct heap *self);
-/* The same by a thread that has freed other memory, so that less may be free; one at a time, and no heap's
- * lock held. A few ms; returns whether there is more to do. */
+/* Looks for holes in all heaps, for a thread that has freed other memory, so that less may be free. One
+ * thread at a time, no heap's lock held. Takes a few ms; returns whether there is more to do. */
 bool slack_relieve(void);
-/* In a forked child. */
+/* In a forked child: releases the lock of slack.c, which a thread of the parent may have held. */
 void slack_lock_lost_by_fork(void);
 
-/* All blocks of a page are free now, or of the several of a word of the bitmap: what shared them with the
- * last of these counts again. */
+/* All blocks (of `block_bytes`) in a page are free now, or in the several pages that a word of the bitmap
+ * stands for. They counted no more while some were in use; the next look, which comes the sooner, counts them
+ * again. */
 static inline void slack_note_page(struct heap *self, size_t block_bytes) {
     if (self != NULL) {
         size_t bytes = size_class_words_of_page(block_bytes) * 64 * block_bytes;
@@ -65,7 +70,8 @@ static inline void slack_note_page(struct heap *self, size_t block_bytes) {
     }
 }
 
-/* Blocks of together `bytes` have come back to slabs. Takes heaps' locks now and then. */
+/* Blocks of together `bytes` have come back to slabs; `self` is the caller's own heap, or NULL. Takes heaps'
+ * locks now and then. */
 static inline void slack_note_returned(struct heap *self, size_t bytes) {
     slack_add(self, (int64_t)bytes);
     if (LIKELY(self != NULL)) {

@@ -10,8 +10,8 @@
 
 #include <stdint.h>
 
-/* A slab full of pointers, each in four bytes: how far it is from somewhere below, in units that every
- * block's address is a multiple of. */
+/* A slab of pointers to blocks, each in four bytes: its distance from `origin`, in units of 1 << UNIT_SHIFT
+ * bytes, of which every block's address is a multiple. */
 struct stock_slab {
     struct stock_slab *next;
     struct slab *header;
@@ -21,21 +21,22 @@ struct stock_slab {
 #define STOCK_SLAB_BLOCKS ((SLAB_BYTES - sizeof(struct stock_slab)) / sizeof(uint32_t))
 #define UNIT_SHIFT 3
 
-/* After so many, whether they are used again is looked at. */
+/* Bytes that a heap puts into stocks for each look whether they are used again (decay_look). */
 #define STOCKED_WORTH_A_LOOK_BYTES ((size_t)1 << 20)
 
 /* Refills after stocks were found to take too much, until they may grow again. */
 #define REFILLS_BEFORE_STOCKS 64
 
-/* Blocks that go back to their slabs with each batch that is refused. */
+/* Blocks of the heap's stocks that go back to their slabs with each batch that these do not take. */
 #define RETURNED_INSTEAD ((size_t)2048)
 
-/* Half of what four bytes reach lies below a stock, half above. */
+/* What distances are counted from: half of what four bytes reach lies below the slab, half above. */
 static uintptr_t origin(const struct stock_slab *slab) {
     return (uintptr_t)slab - ((uintptr_t)1 << (31 + UNIT_SHIFT));
 }
 
-/* False if a block is too far away, or none. */
+/* Writes pointers to the blocks behind those that the slab counts; false if one of them is too far away, or
+ * cannot be a block. */
 static bool pack(struct stock_slab *slab, void *const *blocks, size_t n) {
     const uintptr_t from = origin(slab);
     uint32_t *const out = slab->blocks + slab->count;
@@ -56,10 +57,9 @@ static void unpack(const struct stock_slab *slab, uint32_t first, void **out, si
     }
 }
 
-/* The heap's lock is held, here and in what follows. */
+/* set_count, push and pop: the heap's lock is held. */
 static void set_count(struct stock *stock, size_t n) {
-    atomic_store_explicit(&stock->blocks, (uint32_t)n,
-                          memory_order_relaxed); /* a hint elsewhere: stock_count */
+    atomic_store_explicit(&stock->blocks, (uint32_t)n, memory_order_relaxed); /* relaxed: see stock_count */
 }
 
 static void push(struct stock *stock, struct stock_slab *slab) {
@@ -87,12 +87,12 @@ static struct stock_slab *make(void) {
     return slab;
 }
 
-/* Without the heap's lock. */
+/* Gives the slab to the arena. The heap's lock is not held. */
 static void give_back(struct stock_slab *slab) {
     arena_give(slab->header, SLAB_BYTES, false);
 }
 
-/* Moves up to `most` blocks of the stock to `out`, those put last. */
+/* Moves up to `most` blocks of the stock, those put last, to `out`; gives how many. Takes the heap's lock. */
 static size_t take(struct heap *heap, unsigned size_class, void **out, size_t most) {
     struct stock *stock = &heap->stocks[size_class];
     size_t n = 0;
@@ -108,7 +108,7 @@ static size_t take(struct heap *heap, unsigned size_class, void **out, size_t mo
             pop(stock);
             empty = top;
         }
-        arena_add_stocked(-bytes_of(size_class, n)); /* here, where no fork can come between */
+        arena_add_stocked(-bytes_of(size_class, n)); /* under the lock, so that no fork comes between */
     }
     lock_release(&heap->lock);
     if (empty != NULL) {
@@ -117,16 +117,17 @@ static size_t take(struct heap *heap, unsigned size_class, void **out, size_t mo
     return n;
 }
 
-static _Atomic uint64_t returned; /* blocks, from all stocks */
+static _Atomic uint64_t returned; /* blocks, from all stocks; relaxed everywhere: a statistic */
 
 uint64_t stocks_returned_blocks(void) {
-    return atomic_load_explicit(&returned, memory_order_relaxed); /* a statistic */
+    return atomic_load_explicit(&returned, memory_order_relaxed);
 }
 
-/* So many are out of sight of a fork at once. */
+/* Blocks that are taken out of a stock at once to be returned: a child of a fork just then loses them. */
 #define RETURNED_AT_ONCE 128
 
-/* Up to `most` blocks; gives how many. */
+/* Returns up to `most` blocks of the heap's stock of the class; gives how many. `self` is the caller's own
+ * heap, or NULL. */
 static size_t return_some(struct heap *self, struct heap *heap, unsigned size_class, size_t most) {
     void *blocks[RETURNED_AT_ONCE];
     size_t all = 0;
@@ -138,18 +139,18 @@ static size_t return_some(struct heap *self, struct heap *heap, unsigned size_cl
         all += n;
     }
     if (all > 0) {
-        atomic_fetch_add_explicit(&returned, all, memory_order_relaxed); /* a statistic */
+        atomic_fetch_add_explicit(&returned, all, memory_order_relaxed);
     }
     heap_leave(self);
     return all;
 }
 
 size_t stock_return(struct heap *self, struct heap *heap, unsigned size_class) {
-    /* And not what its owner may put there meanwhile. */
+    /* What is there now, and not what its owner may put there meanwhile. */
     return return_some(self, heap, size_class, stock_count(heap, size_class));
 }
 
-/* Up to `*most` blocks of any class, which that is lowered by. */
+/* Returns up to `*most` blocks of the heap's stocks, and lowers `*most` by as many. */
 COLD static void return_of_heap(struct heap *self, struct heap *heap, size_t *most) {
     for (unsigned c = 0; c < TINY_CLASSES; c++) {
         if (*most > 0 && stock_count(heap, c) > 0) {
@@ -171,10 +172,12 @@ void stocks_relieve(size_t most) {
     }
 }
 
-/* Whether so many bytes more may lie in stocks. Once they were too many, all that there are must be gone, and
- * the program must want blocks again: of one that drops all that it has, nothing is worth keeping. */
+/* Whether `bytes` more may lie in the heap's stocks. Once that was too much, all that they hold must have
+ * gone back, and the program must want blocks again: of one that drops all that it has, nothing is worth
+ * keeping. */
 static bool may_grow(struct heap *heap, int64_t bytes) {
-    uint64_t refills = atomic_load_explicit(&heap->counters.refills, memory_order_relaxed); /* its own */
+    /* relaxed: its own */
+    uint64_t refills = atomic_load_explicit(&heap->counters.refills, memory_order_relaxed);
     if (heap->stocks_refused &&
         (heap->stocks_left || refills - heap->refills_refused < REFILLS_BEFORE_STOCKS)) {
         return false;
@@ -186,6 +189,7 @@ static bool may_grow(struct heap *heap, int64_t bytes) {
     return !refused;
 }
 
+/* Counts `bytes` that were put into the heap's stocks. */
 static void note_put(struct heap *heap, int64_t bytes) {
     slack_add(heap, bytes);
     count(&heap->counters.flushes_stocked, 1);
@@ -196,7 +200,7 @@ static void note_put(struct heap *heap, int64_t bytes) {
     }
 }
 
-/* A little with each flush that the stocks do not take. */
+/* Returns a little of the heap's stocks, with each flush that they do not take. */
 static void shrink(struct heap *heap) {
     size_t most = RETURNED_INSTEAD;
     return_of_heap(heap, heap, &most);
@@ -247,7 +251,7 @@ size_t stock_take(struct heap *heap, unsigned size_class, void **out, size_t wan
     return n;
 }
 
-/* Whether it has as many blocks as at the last look. */
+/* Whether the stock has as many blocks as at the last look, which this is from now on. */
 static bool is_unused(struct heap *heap, unsigned size_class) {
     struct stock *stock = &heap->stocks[size_class];
     lock_acquire(&heap->lock);
@@ -258,8 +262,8 @@ static bool is_unused(struct heap *heap, unsigned size_class) {
     return unused;
 }
 
-/* Up to `most` blocks of one that is; gives how many. What could not be returned all at once shall go on at
- * the next look. */
+/* Returns up to `most` blocks of the stock if it is unused; gives how many. What is left counts as seen, so
+ * that the next look goes on with it. */
 static size_t return_unused(struct heap *self, struct heap *heap, unsigned size_class, size_t most) {
     struct stock *stock = &heap->stocks[size_class];
     most = min_size(most, stock_count(heap, size_class));

@@ -17,32 +17,35 @@
 
 /* Only the tiny lane has stocks: of larger blocks, pages cost more than finding them. */
 
-/* Owner: takes blocks of the class, all of them or none. */
+/* Owner: puts `n` blocks of the class into its stock; false if it takes none of them. */
 bool stock_put(struct heap *heap, unsigned size_class, void *const *blocks, size_t n);
-/* Owner: up to `want` blocks into `out`, those put last; 0 if there are none. */
+/* Owner: takes up to `want` blocks of the class, those put last, into `out`; returns how many. */
 size_t stock_take(struct heap *heap, unsigned size_class, void **out, size_t want);
-/* Returns a class's stock to the slabs; gives the number of blocks. `self` is the caller's own heap, or NULL,
- * here and below. */
+/* Any thread: returns the heap's stock of the class to the slabs; gives the number of blocks. `self` is the
+ * caller's own heap, or NULL. */
 size_t stock_return(struct heap *self, struct heap *heap, unsigned size_class);
-/* Owner: the same if it has as many as at the last such look: probably nobody needed it since. */
+/* Owner: returns its stock of the class if that has as many blocks as at the last look, by this or by
+ * stocks_look_after: probably nobody needed it since. */
 void stock_trim(struct heap *heap, unsigned size_class);
-/* The same for all heaps, any thread, up to `most` blocks. */
+/* Any thread: does what stock_trim does for all stocks of all heaps, up to `most` blocks in all, and what
+ * runs_return_unused does (runs.h). */
 void stocks_look_after(size_t most);
-/* Any thread: returns all stocks of a heap. With stocks go the runs that it keeps (runs.h), here, above and
- * below. */
+/* Any thread: returns all stocks of the heap, and the runs that it keeps. `self` is the caller's own heap, or
+ * NULL. */
 void stocks_return(struct heap *self, struct heap *heap);
-/* Any thread, no heap's lock held: up to `most` blocks of whatever stocks there are. */
+/* Any thread: returns up to `most` blocks of whatever stocks there are, and the runs that heaps keep, until
+ * that is done. */
 void stocks_relieve(size_t most);
 
-/* From all stocks to slabs, since the start. */
+/* Blocks that went from stocks back to their slabs since the start, of all heaps. */
 uint64_t stocks_returned_blocks(void);
 
-/* So many blocks; of the tiny lane only. relaxed: written under the heap's lock; elsewhere a hint, and a
- * statistic */
+/* Blocks in the heap's stock of the class, which is one of the tiny lane. relaxed: written under the heap's
+ * lock; elsewhere a hint, and a statistic */
 static inline size_t stock_count(const struct heap *heap, unsigned size_class) {
     return atomic_load_explicit(&heap->stocks[size_class].blocks, memory_order_relaxed);
 }
-/* What the pointers to so many take. */
+/* Bytes that the pointers to `blocks` blocks in a stock take. */
 static inline size_t stock_bytes(size_t blocks) {
     return round_up(blocks * sizeof(uint32_t), OS_PAGE_BYTES);
 }

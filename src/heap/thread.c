@@ -9,8 +9,8 @@
 #include <pthread.h>
 #include <stdint.h>
 
-/* `common` puts it behind all else that starts as zero: it is only read, and so costs no page. In a static
- * library it would be the program's, too, if that has the name. */
+/* `common` puts it behind all else that starts as zero: it is only read, and so costs no page. Not in a
+ * static library, where it would be the same as a variable of the program's with this name. */
 #ifdef HAKMEM_STATIC
 struct heap heap_of_no_thread;
 #else
@@ -20,13 +20,13 @@ _Thread_local
     __attribute__((tls_model("initial-exec"))) struct thread_self thread_self = {&heap_of_no_thread, 0};
 static _Thread_local __attribute__((tls_model("initial-exec"))) bool thread_ended;
 
-/* How often a heap was taken from the thread while it slept. */
+/* How often a heap was taken from the thread while it slept, LOSSES_MOST at most. */
 static _Thread_local __attribute__((tls_model("initial-exec"))) uint8_t thread_losses;
 static _Thread_local __attribute__((tls_model("initial-exec"))) bool thread_had_heap;
-/* The id of the heap that it would rather have than another: of the last block of an ended thread's that it
- * freed before it had one. */
+/* The id of the heap that the thread would rather have than another: that of the last block of an ended
+ * thread's that it freed before it had one; or 0. */
 static _Thread_local __attribute__((tls_model("initial-exec"))) uint32_t thread_wants;
-/* Before it had one. */
+/* Frees of the thread before it had a heap. */
 static _Thread_local __attribute__((tls_model("initial-exec"))) uint8_t thread_frees;
 
 static bool has_key; /* set once, before the first block */
@@ -45,8 +45,8 @@ void thread_begin(void) {
     has_key = pthread_key_create(&key, end_thread) == 0;
 }
 
-/* A thread that comes back for its heap shall keep the next one longer: what taking it saved was not worth
- * it. */
+/* Idle looks after which a thread's first heap may be taken; twice as many for each that was: where a thread
+ * comes back for its heap, what taking it saved was not worth it. */
 #define PATIENCE_LEAST 2u
 #define LOSSES_MOST 10
 
@@ -58,7 +58,8 @@ static uint32_t patience(void) {
     return PATIENCE_LEAST << thread_losses;
 }
 
-/* libc frees what ended threads have left in whichever thread ends next, after that one's last destructor. */
+/* Frees that a thread makes before it gets a heap for them. libc frees what ended threads have left in
+ * whichever thread ends next, after that one's last destructor. */
 #define FREES_WITHOUT_HEAP 64
 
 NOINLINE struct heap *thread_heap_make_to_free(uint32_t owner) {
@@ -70,7 +71,8 @@ NOINLINE struct heap *thread_heap_make_to_free(uint32_t owner) {
     return thread_heap_make();
 }
 
-/* With so many threads, what those hold that sleep is worth a thread that looks after it. */
+/* The id from which on a heap shows that there are many threads: what those hold that sleep is worth a thread
+ * that looks after it. */
 #define THREADS_WORTH_A_LOOK 8
 
 NOINLINE struct heap *thread_heap_make(void) {
@@ -84,7 +86,7 @@ NOINLINE struct heap *thread_heap_make(void) {
     struct heap *heap = heap_acquire(has_key ? &thread_self.heap : NULL, patience(), thread_wants);
     if (heap != NULL) {
         thread_wants = 0;
-        atomic_store_explicit(&thread_self.heap, heap, memory_order_relaxed);
+        atomic_store_explicit(&thread_self.heap, heap, memory_order_relaxed); /* relaxed: its own */
         if (heap->id >= THREADS_WORTH_A_LOOK) {
             decay_request();
         }

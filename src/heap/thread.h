@@ -11,14 +11,15 @@
 
 /* The heap of no thread: all zero, so that its magazines are empty and full and its tag is nobody's. */
 extern INTERNAL struct heap heap_of_no_thread;
-/* What the fast paths want of the thread, in one place: the same offset leads to both. */
+/* What the fast paths want of the calling thread, in one place: the same offset leads to both. */
 struct thread_self {
-    /* Written by the thread itself, or by reclaim.c while it sleeps. relaxed: see there */
+    /* Written by the thread itself, or by reclaim.c while it sleeps. relaxed: see reclaim.c */
     heap_slot heap;
     int64_t sample_left; /* bytes until sampling.c must decide; below 0 only on the way there */
 };
 extern INTERNAL _Thread_local __attribute__((tls_model("initial-exec"))) struct thread_self thread_self;
 
+/* The calling thread's heap; heap_of_no_thread if it has none. */
 static inline struct heap *thread_heap_now(void) {
     return atomic_load_explicit(&thread_self.heap, memory_order_relaxed);
 }
@@ -31,16 +32,16 @@ static inline struct heap *thread_heap_get(void) {
     return LIKELY(heap != &heap_of_no_thread) ? heap : thread_heap_make();
 }
 
-/* The same for free, which can do without: the first few of a thread get NULL. `owner` is the id of the heap
- * whose block is freed, or 0: a new thread that frees what one before it has left is best off with that one's
- * heap. */
+/* As thread_heap_make, for free, which can do without a heap: for the first few frees of a thread that never
+ * had one, NULL. `owner` is the id of the heap whose block is freed, or 0: a new thread that frees what one
+ * before it has left is best off with that one's heap. */
 struct heap *thread_heap_make_to_free(uint32_t owner);
 static inline struct heap *thread_heap_get_to_free(uint32_t owner) {
     struct heap *heap = thread_heap_now();
     return LIKELY(heap != &heap_of_no_thread) ? heap : thread_heap_make_to_free(owner);
 }
 
-/* Has threads lose their heaps when they end. Once, by the start. */
+/* Makes the key by which threads lose their heaps when they end. Called once, by runtime_start. */
 void thread_begin(void);
 
 #endif
