@@ -28,7 +28,7 @@ extern "C" {
 /* "major.minor.patch" of the library that is running, a constant string. */
 HAK_EXPORT const char *hak_version(void);
 
-/* ---- Allocation ---------------------------------------------------------------------------- */
+/* Allocation */
 
 /* As malloc: a block of at least `size` bytes, or NULL with errno ENOMEM. `size` 0 gives a unique
  * block that must be freed. Sizes over PTRDIFF_MAX fail. Cost: 16 instructions when the thread's
@@ -59,19 +59,19 @@ HAK_EXPORT size_t hak_usable_size(const void *ptr);
  * it may get a free block of a larger class, before a new page is touched.) */
 HAK_EXPORT size_t hak_good_size(size_t size);
 
-/* ---- Size classes -------------------------------------------------------------------------- */
+/* Size classes */
 
 /* Requests up to 1 KiB (tiny) and up to 64 KiB (mid) are rounded up to a size class; larger ones
  * have none. Classes are numbered from 0, tiny first, in the order of their block size. A program that
  * fills slab after slab with mid blocks of one size gets blocks of that size instead of the class's;
  * hak_good_size says what a request gets at least, and hak_usable_size what it got. */
-HAK_EXPORT int hak_size_class_count(void);                   /* tiny and mid together */
-HAK_EXPORT int hak_tiny_class_count(void);                   /* the first so many are tiny */
+HAK_EXPORT int hak_size_class_count(void);                   /* tiny and mid classes together */
+HAK_EXPORT int hak_tiny_class_count(void);                   /* tiny classes, which are the first ones */
 HAK_EXPORT int hak_size_class_of(size_t size);               /* -1 and EINVAL above the mid lane */
 HAK_EXPORT size_t hak_size_class_bytes(int size_class);      /* block size; 0 and EINVAL if none */
 HAK_EXPORT size_t hak_size_class_slab_bytes(int size_class); /* of the slab run; 0 and EINVAL if none */
 
-/* ---- Giving memory back -------------------------------------------------------------------- */
+/* Giving memory back */
 
 /* Returns to their slabs what the calling thread caches of one tiny class: its magazine, and its stock (what
  * the magazine had no room for). Gives the number of blocks returned, or -1 with EINVAL if `size_class` is
@@ -90,14 +90,14 @@ HAK_EXPORT size_t hak_tiny_magazine_flush_all(void);
  * free ranges. */
 HAK_EXPORT size_t hak_collect(void);
 
-/* ---- Call sites ---------------------------------------------------------------------------- */
+/* Call sites */
 
 /* A call site: any stable value, for example a pointer to a string or a hash. 0 means unknown. */
 typedef uintptr_t hak_site_t;
 
 #define HAK_SITE_STRING_(x) #x
 #define HAK_SITE_STRING(x) HAK_SITE_STRING_(x)
-/* The place in the source where it stands: a pointer to "file:line". */
+/* The place in the source where HAK_SITE() stands: a pointer to "file:line". */
 #define HAK_SITE() ((hak_site_t)(const void *)(__FILE__ ":" HAK_SITE_STRING(__LINE__)))
 
 /* hak_malloc, counted for `site`. */
@@ -127,23 +127,23 @@ HAK_EXPORT size_t hak_site_list(hak_site_stats_t *out, size_t capacity);
 
 /* All sites, most live bytes first, as a table written to `fd`. */
 HAK_EXPORT void hak_sites_print(int fd);
-/* The same as JSON (docs/statistics.md): 0, or -1 with errno. */
+/* All sites, most live bytes first, as JSON (docs/statistics.md) written to `fd`: 0, or -1 with errno. */
 HAK_EXPORT int hak_sites_json(int fd);
 
-/* ---- Profiles ------------------------------------------------------------------------------ */
+/* Profiles */
 
 /* Sampling: an allocation's chance to be looked at is in proportion to its bytes; what was sampled stands for
  * the rest. Costs about a microsecond for each sample, and nothing more for other blocks. The functions that
  * write return 0, or -1 with errno: ENOMEM or what write says. They hold no lock while they write. */
 
 /* Samples one block for every `interval_bytes` from now on, and forgets what was sampled before; where that
- * is what happens already, nothing changes. 0: as the option prof_interval says, by default 512 KiB, and more
- * from when on there are more than 4096 samples a second (docs/profiling.md). The other threads follow after
- * at most a MiB of their own allocations. 0; -1 with EINVAL (more than 1 TiB) or ENOTSUP (libc's allocator is
- * in force). */
+ * is what happens already, nothing changes. With 0 the interval is what the option prof_interval says, by
+ * default 512 KiB, which grows once there are more than 4096 samples a second (docs/profiling.md). Other
+ * threads follow after at most a MiB of their own allocations. Returns 0, or -1 with EINVAL (more than 1 TiB)
+ * or ENOTSUP (libc's allocator is in force). */
 HAK_EXPORT int hak_profile_start(size_t interval_bytes);
 
-/* Ends sampling; the blocks that were sampled are still followed until they are freed. Gives 0. */
+/* Ends sampling; the blocks that were sampled are still followed until they are freed. Returns 0. */
 HAK_EXPORT int hak_profile_stop(void);
 
 /* The heap profile in the text format heap_v2, which `go tool pprof`, jeprof and Pyroscope read: what is live
@@ -156,7 +156,7 @@ HAK_EXPORT int hak_profile_fragmentation(int fd);
 /* What is in use, by call stack, as text: estimates from the samples. */
 HAK_EXPORT int hak_profile_leaks(int fd);
 
-/* ---- Options ------------------------------------------------------------------------------- */
+/* Options */
 
 /* Every option has a name (`stats`), an environment variable (`HAKMEM_STATS`) and a default; the
  * order of precedence is API, environment, the program's `hakmem_conf`, `HAKMEM_PROFILE`, default. */
@@ -170,29 +170,31 @@ typedef struct hak_option_info {
     char value[128];    /* in force now */
 } hak_option_info_t;
 
+/* The number of options, which have the indices from 0 on. */
 HAK_EXPORT int hak_option_count(void);
-/* 0, or -1 with EINVAL if there is no such index. */
+/* Describes the option with this index: 0, or -1 with EINVAL if there is none. */
 HAK_EXPORT int hak_option_info(int index, hak_option_info_t *out);
-/* 0; -1 with ENOENT (no such option), EINVAL (bad value) or EPERM (only at start). */
+/* Sets an option: 0, or -1 with ENOENT (no such option), EINVAL (bad value) or EPERM (can be
+ * set only at start). */
 HAK_EXPORT int hak_option_set(const char *name, const char *value);
 
-/* A program may define this: "name=value,name=value". */
+/* A program may define this, to set options: "name=value,name=value". */
 extern const char *hakmem_conf;
 
-/* ---- Seeing inside ------------------------------------------------------------------------- */
+/* Seeing inside */
 
-/* docs/statistics.md explains every figure. Cost of all that follow but hak_stats_reset, and of mallinfo,
- * mallinfo2, malloc_info and malloc_stats: a walk over all slabs, a few superslabs at a time, and one system
- * call for each 8 MiB; no thread waits for longer than one step of it. Not for signal handlers. */
+/* docs/statistics.md explains every figure. The functions below, but for hak_stats_reset, and mallinfo,
+ * mallinfo2, malloc_info and malloc_stats cost a walk over all slabs, a few superslabs at a time, and one
+ * system call for each 8 MiB; no thread waits for longer than one step of it. Not for signal handlers. */
 
 /* One readable screen of statistics, written to `fd`. */
 HAK_EXPORT void hak_stats_print(int fd);
 
-/* The same and more as one JSON object, into `buffer`, ended with NUL and cut off if `capacity` is too small
- * (0 with NULL is allowed). Returns the length of the whole text, without the NUL. */
+/* All statistics as one JSON object, into `buffer`, ended with NUL and cut off if `capacity` is too small (0
+ * with NULL is allowed). Returns the length of the whole text, without the NUL. */
 HAK_EXPORT size_t hak_stats_json(char *buffer, size_t capacity);
 
-/* Counters begin at zero again, for all readers. */
+/* Lets all counters begin at zero again, for all readers. */
 HAK_EXPORT void hak_stats_reset(void);
 
 typedef struct hak_stats {
@@ -215,9 +217,9 @@ typedef struct hak_stats {
     uint64_t slabs_created, slabs_released, slabs_adopted;
     uint64_t large_allocs, large_frees, huge_allocs, huge_frees, huge_remaps;
     uint64_t purges, purged_bytes, system_calls;
-    uint64_t decayed_bytes;       /* of those purged: not because of the bound, but because they lay idle */
-    uint64_t populated_bytes;     /* faulted in ahead of use, for size classes that grow */
-    uint64_t page_faults_avoided; /* by that */
+    uint64_t decayed_bytes;   /* part of purged_bytes: not because of the bound, but because they lay idle */
+    uint64_t populated_bytes; /* faulted in ahead of use, for size classes that grow */
+    uint64_t page_faults_avoided; /* faults that the program was spared by populated_bytes */
     uint64_t heaps_reclaimed;     /* taken from threads that slept */
     uint64_t exact_classes;       /* size classes made for this program */
     uint64_t fallbacks;           /* all reasons together; hak_stats_print names them */
@@ -225,8 +227,8 @@ typedef struct hak_stats {
 
 HAK_EXPORT void hak_stats_get(hak_stats_t *out);
 
-/* Where every slab is and how full it is, as JSON (docs/statistics.md), written to `fd`. 0, or -1 with errno.
- */
+/* Where every slab is and how full it is, as JSON (docs/statistics.md) written to `fd`: 0,
+ * or -1 with errno. */
 HAK_EXPORT int hak_slab_map_json(int fd);
 
 #ifdef __cplusplus

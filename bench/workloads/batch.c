@@ -21,7 +21,7 @@ void batch_queue_init(struct batch_queue *queue, size_t most) {
     queue->most = most;
 }
 
-/* Unlocks, then wakes the other side if it waits for what is now so. */
+/* Unlocks the queue, then wakes the other side if it waits for the condition that now holds. */
 static void unlock_and_wake(struct batch_queue *queue, bool *waits, bool enough, pthread_cond_t *condition) {
     bool wake = *waits && enough;
     if (wake) {

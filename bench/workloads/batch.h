@@ -37,13 +37,13 @@ void batch_queue_init(struct batch_queue *queue, size_t most);
 /* Waits while the queue is full. */
 void batch_queue_put(struct batch_queue *queue, struct batch *batch);
 
-/* No more will be put. */
+/* To be called when no more batches will be put: ends the other side's waiting. */
 void batch_queue_close(struct batch_queue *queue);
 
 /* The oldest batch. Waits if there is none; NULL if the queue is closed, too. */
 struct batch *batch_queue_take(struct batch_queue *queue);
 
-/* The same without waiting: NULL if there is none. */
+/* The oldest batch, without waiting: NULL if there is none. */
 struct batch *batch_queue_poll(struct batch_queue *queue);
 
 #endif

@@ -10,7 +10,7 @@
 #include <malloc.h>
 #include <time.h>
 
-/* Weak: a C library without it is one without a way to ask. */
+/* Weak: with a C library that has no malloc_trim, there is no way to ask. */
 extern int malloc_trim(size_t pad) __attribute__((weak));
 
 static const char *const releases[] = {"trim", "none", NULL};

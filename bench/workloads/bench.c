@@ -7,8 +7,6 @@
 #include <sys/mman.h>
 #include <time.h>
 
-/* ---- The result ---- */
-
 static void print_figure(const char *name, double value) {
     /* 2^53: up to there every whole number is exact. */
     bool whole = value >= 0 && value < 9007199254740992.0 && (double)(uint64_t)value == value;
@@ -39,8 +37,6 @@ struct bench_random bench_random_stream(uint64_t stream) {
     random.state = bench_random_next(&random);
     return random;
 }
-
-/* ---- Threads ---- */
 
 struct bench_team {
     pthread_barrier_t start;
@@ -108,8 +104,6 @@ void bench_thread_join(pthread_t thread) {
         bench_fail("a thread cannot be joined: %s", strerror(error));
     }
 }
-
-/* ---- Tables ---- */
 
 static size_t round_up(size_t size, size_t unit) {
     return (size + unit - 1) / unit * unit;

@@ -18,8 +18,6 @@
 /* Destructive interference: two cache lines, since processors fetch them in pairs. */
 #define BENCH_LINE 128
 
-/* ---- The result ---- */
-
 struct bench_figure {
     const char *name; /* with its unit, as in "live_bytes" */
     double value;
@@ -31,13 +29,12 @@ void bench_report(uint64_t operations, double seconds, const struct bench_figure
 /* Seconds of the monotonic clock. */
 double bench_now(void);
 
-/* ---- Random numbers: small, fast, the same everywhere for the same seed ---- */
-
+/* A generator of random numbers: small, fast, the same numbers everywhere for the same seed. */
 struct bench_random {
     uint64_t state;
 };
 
-/* A stream of its own for each `stream`, from --seed. */
+/* The generator number `stream`; for each number and --seed it gives numbers of its own. */
 struct bench_random bench_random_stream(uint64_t stream);
 
 static inline uint64_t bench_random_next(struct bench_random *random) {
@@ -47,17 +44,15 @@ static inline uint64_t bench_random_next(struct bench_random *random) {
     return word ^ (word >> 31);
 }
 
-/* Evenly from 0 to bound - 1; `bound` is at most 2^32. */
+/* A number from 0 to bound - 1, all equally likely; `bound` is at most 2^32. */
 static inline size_t bench_random_below(struct bench_random *random, size_t bound) {
     return (size_t)(((bench_random_next(random) >> 32) * bound) >> 32);
 }
 
-/* Evenly from `least` to `most`. */
+/* A number from `least` to `most`, all equally likely. */
 static inline size_t bench_random_between(struct bench_random *random, size_t least, size_t most) {
     return least + bench_random_below(random, most - least + 1);
 }
-
-/* ---- Threads that start together, and the time that they take ---- */
 
 struct bench_worker {
     _Alignas(BENCH_LINE) unsigned index; /* from 0 */
@@ -85,9 +80,7 @@ void bench_end(struct bench_worker *worker);
 pthread_t bench_thread_start(void *(*function)(void *), void *argument);
 void bench_thread_join(pthread_t thread);
 
-/* ---- Tables outside the heap ---- */
-
-/* Zeroed, resident, aligned to a page; never freed. */
+/* A table outside the heap: zeroed, resident, aligned to a page; never freed. */
 void *bench_table(size_t count, size_t size);
 
 #endif

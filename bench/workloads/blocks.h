@@ -56,7 +56,7 @@ void *bench_realloc(void *block, size_t size);
 /* Writes one word in each page of the block. A no-op with --verify, which has filled it. */
 void bench_touch_pages(void *block, size_t size);
 
-/* Writes every byte of the block. The same. */
+/* Writes every byte of the block. A no-op with --verify, which has filled it. */
 void bench_touch_all(void *block, size_t size);
 
 #endif

@@ -94,7 +94,7 @@ static struct node *build(struct bench_random *random, struct node **table) {
     return table[0];
 }
 
-/* As deep as the logarithm of the number of nodes, on average. */
+/* Recursive: the depth is the logarithm of the number of nodes, on average. */
 static void drop(struct node *node) {
     for (uint32_t i = 0; i < node->count; i++) {
         drop(node->children[i]);

@@ -13,8 +13,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-/* ---- The modes and their phases ---- */
-
 struct share {
     size_t least, most; /* sizes are spread evenly over the doublings between */
     unsigned per_mille; /* of the blocks */
@@ -75,8 +73,6 @@ static const struct mode handover = {
 static const struct mode *const modes[] = {&server_day, &redis_like, &handover};
 static const char *const mode_names[] = {"server-day", "redis-like", "handover", NULL};
 
-/* ---- Arguments ---- */
-
 static uint64_t chosen_mode, live = 128 * BENCH_MIB, threads = 4;
 
 static const struct bench_option options[] = {
@@ -108,8 +104,6 @@ static const struct bench_workload workload = {
     .option_count = BENCH_COUNT_OF(options),
 };
 
-/* ---- Handing blocks on ---- */
-
 enum { QUEUE_SLOTS = 1024 };
 
 /* From one producer to one consumer. */
@@ -139,8 +133,6 @@ static struct pool_block pop(struct queue *queue) {
     atomic_store_explicit(&queue->popped, at + 1, memory_order_release);
     return block;
 }
-
-/* ---- A phase ---- */
 
 /* What a thread allocates, or holds, or both. A lane is all there is in the modes of one thread; with
  * handover a producer and a consumer share each. */
@@ -228,8 +220,6 @@ static void do_alone(const struct run *run, const struct phase *phase, struct la
     }
     pool_shrink(&lane->pool, target, random);
 }
-
-/* ---- The run ---- */
 
 static void measure(struct run *run, size_t phase) {
     for (size_t i = 0; i < run->lane_count; i++) {

@@ -80,7 +80,7 @@ static void replace_blocks(struct chain *chain) {
 
 static void *generation_main(void *argument) {
     struct chain *chain = argument;
-    /* Waits for the exit of the one before: that it overlaps with the start of this one, or does not, would
+    /* Waits until the thread before has exited: whether its exit overlaps with the start of this one would
      * otherwise be a matter of luck. */
     if (chain->has_predecessor) {
         bench_thread_join(chain->predecessor);

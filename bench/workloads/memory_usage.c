@@ -53,7 +53,7 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < blocks && bench.verify; i++) {
         bench_free(table[i]);
     }
-    /* Without blocks, the one thing done is to be there. */
+    /* Without blocks there is no operation to count, but the report needs one. */
     bench_report(blocks == 0 ? 1 : blocks, seconds, figures, BENCH_COUNT_OF(figures));
     return 0;
 }

@@ -56,7 +56,7 @@ void *resident_table(size_t count, size_t size) {
     void *table = bench_table(count, size);
     uint64_t most_before = most_seen;
     table_bytes += resident_bytes() - before;
-    most_seen = most_before; /* that measurement still had the table in */
+    most_seen = most_before; /* that measurement still included the table */
     return table;
 }
 

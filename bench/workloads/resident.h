@@ -15,12 +15,12 @@ void *resident_table(size_t count, size_t size);
 /* All else that is resident now, files included: exact to the page. Not for two threads at once. */
 uint64_t resident_bytes(void);
 
-/* The part of it that is no file's. How much of a file is resident depends on where it happens to be mapped,
- * by some 100 KiB from one run to the next; this does not. */
+/* The part of resident_bytes() that is no file's. How much of a file is resident depends on where it happens
+ * to be mapped, by some 100 KiB from one run to the next; this does not. */
 uint64_t resident_anonymous_bytes(void);
 
-/* The most that was: the kernel's high-water mark, which may lag behind by dozens of pages, or the most that
- * resident_bytes() has seen. */
+/* The most that was resident so far: the kernel's high-water mark, which may lag behind by dozens of pages,
+ * or the most that resident_bytes() has seen. */
 uint64_t resident_peak_bytes(void);
 
 /* Minor page faults of the calling process so far. */

@@ -63,10 +63,10 @@ static const struct bench_workload rptest = {
     .option_count = BENCH_COUNT_OF(options),
 };
 
-/* Batches that may wait for a thread; then the one before it in the ring does. */
+/* Most batches that may wait for a thread; then the thread before it in the ring waits. */
 #define MOST_WAITING 64
 
-/* The lesser of two numbers is the more often small. */
+/* The smaller of two random sizes, so that small ones are more likely. */
 static size_t random_size(struct bench_random *random) {
     size_t one = bench_random_between(random, min, max), other = bench_random_between(random, min, max);
     return one < other ? one : other;

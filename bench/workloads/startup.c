@@ -48,7 +48,7 @@ static int be_child(void) {
     return 0;
 }
 
-/* The child's arguments are this process's own, and the one that makes it a child. */
+/* The arguments for the child: this process's own, and the one that makes it a child. */
 static char **child_arguments(int argc, char **argv) {
     static char child_option[] = "--child";
     char **arguments = bench_table((size_t)argc + 2, sizeof *arguments);

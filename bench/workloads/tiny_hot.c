@@ -46,7 +46,7 @@ static const struct bench_workload tiny_hot = {
     .option_count = BENCH_COUNT_OF(options),
 };
 
-/* order[i] says which block of the round is freed as the i-th. */
+/* The order of frees: entry i says which block of the round is freed as the i-th. */
 static uint32_t *order_of_frees(struct bench_random *random) {
     uint32_t *order = bench_table(live, sizeof *order);
     for (size_t i = 0; i < live; i++) {

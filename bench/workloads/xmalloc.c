@@ -79,7 +79,7 @@ static void consume(struct batch_queue *queue) {
     }
 }
 
-/* The threads of even index produce for the one after them. */
+/* A thread of even index produces for the one after it. */
 static void work(struct bench_worker *worker, void *context) {
     struct batch_queue *queue = (struct batch_queue *)context + worker->index / 2;
     bench_begin(worker);

@@ -11,11 +11,11 @@
 
 typedef void *opener(const char *, int);
 
-/* A library that is loaded with RTLD_DEEPBIND looks for malloc in libc, of which it is linked, before it
+/* A library that is loaded with RTLD_DEEPBIND looks for malloc in libc, with which it is linked, before it
  * looks in what is preloaded: blocks that cross its border then go back to the wrong allocator, and libc's
  * ends the program (PHP loads its extensions so). Without the flag there is one allocator in the process.
- * libc tells whose RUNPATH to search by the return address: the call must be the last thing done here, and no
- * frame, in a build without optimisation, too. */
+ * libc tells by the return address whose RUNPATH to search: so its dlopen must be entered by a jump that
+ * leaves no frame of this function, in a build without optimisation, too. */
 #ifdef __clang__
 #define LAST_CALL __attribute__((musttail))
 #else
@@ -23,7 +23,8 @@ typedef void *opener(const char *, int);
 __attribute__((optimize("O2")))
 #endif
 COLD HAK_EXPORT void *dlopen(const char *file, int mode) {
-    static opener *_Atomic next; /* relaxed: whoever looks it up finds the same, and code does not change */
+    /* libc's. relaxed everywhere: whoever looks it up finds the same, and code does not change */
+    static opener *_Atomic next;
     opener *open = atomic_load_explicit(&next, memory_order_relaxed);
     if (open == NULL) {
         open = (opener *)dlsym(RTLD_NEXT, "dlopen");

@@ -1,7 +1,6 @@
-/* Functions that call others of the family by name: a program that brings a malloc of its own, and tools that
- * put theirs in front, define those that glibc's manual asks for, and not these. The linker leaves the names
- * open (replaceable.list).
- */
+/* Functions of malloc's family that call others of it by their standard names. A program that brings a malloc
+ * of its own, and tools that put theirs in front, define the functions that glibc's manual asks for, and not
+ * these: so these must come to theirs. The linker leaves the names open for that (replaceable.list). */
 #include "api/names.h"
 
 #include <errno.h>
@@ -9,7 +8,7 @@
 
 #ifdef HAKMEM_STANDARD_NAMES
 HAK_EXPORT void *reallocarray(void *p, size_t n, size_t size);
-/* The size is a promise of the caller's that this allocator does not need. */
+/* The caller promises that the block has this size, and this alignment: this allocator does not need that. */
 HAK_EXPORT void free_sized(void *p, size_t size);
 HAK_EXPORT void free_aligned_sized(void *p, size_t alignment, size_t size);
 

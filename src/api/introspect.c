@@ -97,17 +97,17 @@ size_t hak_collect(void) {
 HAK_EXPORT int malloc_trim(size_t pad);
 HAK_EXPORT int mallopt(int parameter, int value);
 
-/* `pad` is about the top of libc's heap; here there is none. */
+/* `pad` is how much to leave at the top of libc's heap; this allocator has no such top. */
 int malloc_trim(size_t pad) {
     (void)pad;
     return hak_collect() > 0;
 }
 
-/* As malloc.h has it, which would declare these functions, too. */
+/* As in malloc.h, which is not included because it declares these functions, too. */
 #define M_TRIM_THRESHOLD (-1)
 
-/* libc's parameters tune libc's algorithm: accepted, so that programs go on, and without effect; but that
- * free memory is never to be given back, which is a wish and no tuning. */
+/* Accepts libc's parameters, so that programs go on, but they tune libc's algorithm and have no effect here.
+ * Except for one wish: that free memory is never given back (M_TRIM_THRESHOLD below 0). */
 int mallopt(int parameter, int value) {
     if (parameter == M_TRIM_THRESHOLD) {
         keep_free_memory(KEEP_ASKED, value < 0);

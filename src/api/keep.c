@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+/* The options that keep all free memory, and their values for that. */
 static const struct {
     enum option option;
     const char *value;
@@ -40,16 +41,16 @@ static COLD void keep_no_more(void) {
     }
 }
 
-/* What is locked is not in a child. */
+/* In a forked child, whose memory is not locked. */
 static COLD void end_in_child(void) {
     keep_free_memory(KEEP_LOCKED, false);
 }
 
 COLD void keep_free_memory(enum keep_reason reason, bool holds) {
-    /* relaxed, all: the options have a lock, calls at once contradict each other anyway, and the thread that
-     * registers needs nothing of the others */
-    static _Atomic unsigned reasons;
-    static _Atomic bool kept, seen_by_children;
+    /* relaxed everywhere: the options have a lock, calls at the same time contradict each other anyway, and
+     * whoever registers end_in_child needs nothing of other threads */
+    static _Atomic unsigned reasons;            /* set of enum keep_reason */
+    static _Atomic bool kept, seen_by_children; /* keep() was called; end_in_child is registered */
     runtime_start();
     unsigned before = holds ? atomic_fetch_or_explicit(&reasons, reason, memory_order_relaxed)
                             : atomic_fetch_and_explicit(&reasons, ~(unsigned)reason, memory_order_relaxed);

@@ -1,7 +1,8 @@
-/* Free memory that is kept, all of it: for programs that must have no page fault.
+/* Keeping all free memory, for programs that must have no page fault.
  *
- * Promises to do nothing where the user has chosen what may stay. Any thread, not in signal handlers. A child
- * of fork inherits what was asked for, and not what holds because memory is locked. Relies on the options.
+ * Promises to do nothing where the user has chosen how much may stay. Any thread, not in signal
+ * handlers. A child of fork inherits KEEP_ASKED, and not KEEP_LOCKED, because its memory is not locked.
+ * Relies on the options.
  */
 #ifndef HAKMEM_API_KEEP_H
 #define HAKMEM_API_KEEP_H
@@ -13,7 +14,7 @@ enum keep_reason {
     KEEP_LOCKED = 2, /* mlockall(MCL_FUTURE) */
 };
 
-/* It is kept as long as there is a reason. */
+/* Notes whether a reason to keep free memory `holds`; it is kept as long as one does. */
 void keep_free_memory(enum keep_reason reason, bool holds);
 
 #endif

@@ -1,8 +1,8 @@
-/* The calls by which a program says that address space is scarce, or shall be resident.
+/* The calls by which a program says that address space is scarce, or that its memory shall be resident.
  *
- * The flat page map counts as 8 GiB then: against RLIMIT_AS, so that the program's next stack or file would
- * be refused; and against RLIMIT_MEMLOCK, and mlockall takes a second and 16 MiB of page tables to lock it.
- * It is given up, and each free takes a few loads more.
+ * The flat page map would then count as 8 GiB: against RLIMIT_AS, so that the program's next stack or file
+ * would be refused, and against RLIMIT_MEMLOCK; and mlockall would take a second, and 16 MiB of page tables,
+ * to lock it. So these calls give it up, and each free takes a few loads more from then on.
  */
 #include "api/keep.h"
 #include "arena/address_space.h"
@@ -17,10 +17,11 @@
 
 #if defined(HAKMEM_STANDARD_NAMES) && !defined(HAKMEM_STATIC)
 
+/* prlimit, after which the allocator spares address space if that is limited now. */
 static int set_limit(pid_t process, int resource, const struct rlimit *limit, struct rlimit *before) {
-    struct rlimit old; /* both may be in the same place */
+    struct rlimit old; /* `limit`, which is still needed, and `before` may be the same variable */
     int result = (int)syscall(SYS_prlimit64, process, resource, limit, before != NULL ? &old : NULL);
-    /* Not for another process, and not in a child of vfork, which has its parent's memory. */
+    /* Not if the limit is another process's, and not in a child of vfork, which has its parent's memory. */
     if (result == 0 && limit != NULL && resource == RLIMIT_AS &&
         (process == 0 || process == os_process_id()) && os_in_own_process()) {
         arena_spare_address_space(limit->rlim_cur); /* RLIM_INFINITY is the largest of all */
@@ -31,7 +32,7 @@ static int set_limit(pid_t process, int resource, const struct rlimit *limit, st
     return result;
 }
 
-/* The names of both widths: they are the same here. */
+/* The 64-bit names, too: on 64-bit machines they are the same functions. */
 int prlimit(pid_t process, int resource, const struct rlimit *limit, struct rlimit *before);
 int prlimit64(pid_t process, int resource, const struct rlimit *limit, struct rlimit *before);
 int setrlimit64(int resource, const struct rlimit *limit);
@@ -59,9 +60,9 @@ COLD HAK_EXPORT int mlockall(int flags) {
     }
     int result = (int)syscall(SYS_mlockall, flags);
     if (result == 0 && (flags & MCL_ONFAULT) == 0 && os_in_own_process()) {
-        /* Gives back what was free, and is resident now. */
+        /* Gives back free memory that is resident now because it was locked. */
         arena_note_locked((flags & MCL_CURRENT) != 0, (flags & MCL_FUTURE) != 0);
-        /* One that locks what it will have, too, is not to wait for a page later. */
+        /* A program that also locks what it will have is not to wait for a page later. */
         keep_free_memory(KEEP_LOCKED, (flags & MCL_FUTURE) != 0);
     }
     return result;

@@ -15,14 +15,14 @@
 __attribute__((constructor)) OFTEN static void at_load(void) {
     int saved_errno = errno;
     stats_at_start();    /* the library was started by the first constructor */
-    errno = saved_errno; /* 0, as C says */
+    errno = saved_errno; /* 0 when main begins, as C demands */
 }
 
 __attribute__((destructor)) OFTEN static void at_exit(void) {
     stats_at_exit();
 }
 
-/* The C++ part has no other way to the report. */
+/* report_line for new_delete.cpp, which has no other way to it. */
 void hak_cxx_report(const char *message);
 
 void hak_cxx_report(const char *message) {
@@ -47,7 +47,7 @@ HAK_EXPORT struct mallinfo2 mallinfo2(void) {
     };
 }
 
-/* Superseded by mallinfo2, whose figures do not fit an int: clipped, not wrapped. */
+/* Superseded by mallinfo2, because figures may not fit an int: here these are clipped, not wrapped. */
 HAK_EXPORT struct mallinfo mallinfo(void) {
     struct mallinfo2 m = mallinfo2();
     return (struct mallinfo){
@@ -63,7 +63,7 @@ HAK_EXPORT void malloc_stats(void) {
     hak_stats_print(STDERR_FILENO);
 }
 
-/* One element, written whole. */
+/* An XML element, put together in `line` and written whole by end(). */
 struct element {
     FILE *stream;
     bool failed;

@@ -14,8 +14,9 @@ ALSO_NAMED(free, hak_free, void, (void *p))
 ALSO_NAMED(cfree, hak_free, void, (void *p))
 
 #ifdef HAKMEM_STATIC
-/* A static link takes only those members of an archive that something refers to by then; libc would
- * supply the rest of the family later, and a second malloc with it. */
+/* One function of each file of the family, so that a static link takes them all: of an archive it takes only
+ * the members that something refers to by then, and libc would supply the rest of the family later, and a
+ * second malloc with it. */
 void hak_cxx_report(const char *message);
 void free_sized(void *p, size_t size);
 __attribute__((used)) static const void *const whole_family[] = {

@@ -8,6 +8,7 @@
 
 #include "hakmem.h"
 
+/* Gives the function `own` of the same file the name `standard`, too. */
 #ifdef HAKMEM_STANDARD_NAMES
 #define ALSO_NAMED(standard, own, result, parameters)                                                        \
     HAK_EXPORT result standard parameters __attribute__((alias(#own)));

@@ -2,8 +2,8 @@
 //
 // Promises what the C++ standard asks: the new-handler is called until memory is found, bad_alloc is
 // thrown by the forms that may throw, and where a program replaces only some forms, the others call these.
-// The shared library must not depend on a C++ runtime (it is preloaded into C programs), so there the runtime
-// is looked for when it is needed.
+// The shared library must not depend on a C++ runtime, because it is preloaded into C programs, too: it looks
+// for the runtime when it needs it.
 
 #include "hakmem.h"
 
@@ -24,7 +24,8 @@ using Handler = void (*)();
 
 #ifdef HAKMEM_NO_CXX_RUNTIME
 
-// A plug-in's runtime may be loaded where global look-up does not find it.
+// The address of a function of the C++ runtime; null if none is loaded. The runtime may be a plug-in's, which
+// global look-up does not find, so the libraries are also asked by name.
 void *runtime_symbol(const char *name) {
     static const char *const runtimes[] = {"libstdc++.so.6", "libc++abi.so.1", "libc++.so.1"};
     if (void *found = dlsym(RTLD_NEXT, name)) {
@@ -73,6 +74,7 @@ void *attempt(std::size_t size, std::size_t alignment) {
     return alignment == 0 ? hak_malloc(size) : hak_aligned_alloc(alignment, size);
 }
 
+// Calls the new-handler until there is memory; throws bad_alloc if there is no handler.
 __attribute__((cold, noinline)) void *insist(std::size_t size, std::size_t alignment) {
     for (;;) {
         Handler handler = current_handler();
@@ -91,8 +93,9 @@ inline void *allocate(std::size_t size, std::size_t alignment) {
     return __builtin_expect(p != nullptr, 1) ? p : insist(size, alignment);
 }
 
-// The forms that must not throw still call the handler, which may: only code of the C++ runtime can
-// catch that here, and its own nothrow forms do just this around the throwing form, which is ours.
+// For the forms that must not throw, which still call the new-handler, and that may throw. Without a runtime
+// of its own the library cannot catch that: the runtime's nothrow forms do just this around the throwing
+// form, which is the library's, or the program's if it has one.
 #ifdef HAKMEM_NO_CXX_RUNTIME
 __attribute__((cold, noinline)) void *insist_quietly(std::size_t size, std::size_t alignment,
                                                      bool array) noexcept {
@@ -125,13 +128,13 @@ __attribute__((cold, noinline)) void *insist_quietly(std::size_t size, std::size
 
 } // namespace
 
-// In a static library a form that the program has of its own would be there twice.
+// Weak in a static library: a form that the program defines itself would otherwise be there twice.
 #ifdef HAKMEM_STATIC
 #define PUBLIC __attribute__((visibility("default"), weak))
 #else
 #define PUBLIC __attribute__((visibility("default")))
 #endif
-// Forms that few programs call lie behind what every program comes to.
+// For forms that few programs call, so that they lie apart from what every program calls.
 #define PUBLIC_SELDOM PUBLIC __attribute__((cold))
 
 PUBLIC void *operator new(std::size_t size) {
@@ -156,6 +159,7 @@ PUBLIC void *operator new[](std::size_t size, std::align_val_t alignment) {
 
 namespace {
 
+// This library's throwing forms, whether or not the program has some of its own.
 #define OWN __attribute__((malloc, alloc_size(1)))
 OWN void *own_new(std::size_t size) __attribute__((alias("_Znwm")));
 OWN void *own_new(std::size_t size, std::align_val_t alignment)
@@ -167,13 +171,14 @@ OWN void *own_array_new(std::size_t size, std::align_val_t alignment)
 using Plain = void *(*)(std::size_t);
 using Aligned = void *(*)(std::size_t, std::align_val_t);
 
-// Whether the program has its own throwing form, which the quiet one is to call.
+// Whether the program has a throwing operator new of its own, which the nothrow one must then call.
 inline bool is_replaced(std::size_t alignment) {
     return alignment == 0 ? static_cast<Plain>(::operator new) != static_cast<Plain>(own_new)
                           : static_cast<Aligned>(::operator new) != static_cast<Aligned>(own_new);
 }
 
-// That of arrays calls the other one, which it may have, too.
+// Whether the program has a throwing operator new[] of its own, or the operator new that this library's
+// calls.
 inline bool is_array_replaced(std::size_t alignment) {
     return is_replaced(alignment) ||
            (alignment == 0 ? static_cast<Plain>(::operator new[]) != static_cast<Plain>(own_array_new)

@@ -11,7 +11,7 @@ int hak_option_count(void) {
 }
 
 COLD int hak_option_info(int index, hak_option_info_t *out) {
-    runtime_start(); /* a program may ask before its first block */
+    runtime_start(); /* which reads the options: a program may ask before it allocates its first block */
     if (!option_info(index, out)) {
         errno = EINVAL;
         return -1;
@@ -20,7 +20,7 @@ COLD int hak_option_info(int index, hak_option_info_t *out) {
 }
 
 COLD int hak_option_set(const char *name, const char *value) {
-    runtime_start(); /* likewise, and what is read then would take back what it says */
+    runtime_start(); /* before the change: the start reads the options, and would undo it */
     int error = option_set(name, value);
     if (error != 0) {
         errno = error;

@@ -14,7 +14,7 @@
 __attribute__((constructor)) OFTEN static void at_load(void) {
     int saved_errno = errno;
     files_at_start();    /* the library was started by the first constructor */
-    errno = saved_errno; /* 0, as C says */
+    errno = saved_errno; /* 0 when main begins, as C demands */
 }
 
 __attribute__((destructor)) OFTEN static void at_exit(void) {

@@ -12,27 +12,26 @@
 
 #define STEP_PAGES (WALK_STEP_BYTES / OS_PAGE_BYTES)
 
-/* A piece that may reach beyond a step: looked at once the arena's lock is let go. */
+/* A piece that may reach beyond the addresses of a step: its pages are asked about after the step, without
+ * the arena's lock. */
 struct deferred {
     uintptr_t address;
-    size_t bytes, span;
+    size_t bytes, span; /* of the run, and of the block in it */
     enum piece_kind kind;
     size_t covers; /* bytes of address space that a region's metadata is for */
 };
-/* In one step: the metadata of one region, and as many blocks as there are superslabs. */
+/* Most of them in one step: the metadata of one region, and as many huge blocks as there are superslabs. */
 #define DEFERRED_MOST (WALK_STEP_SUPERSLABS + 1)
 
 struct step {
     struct census *census;
-    uintptr_t from; /* of which the first page is */
+    uintptr_t from; /* where the step's addresses begin */
     size_t deferred_count;
     struct deferred deferred[DEFERRED_MOST];
-    unsigned char resident[STEP_PAGES];
+    unsigned char resident[STEP_PAGES]; /* 1 for each resident page from `from` on */
 };
 
-/* ---- Resident pages ---------------------------------------------------------------------------- */
-
-/* Bytes of [from, to) on pages that `resident` says are there; `base` is where its first page begins. */
+/* Bytes of [from, to) on pages that are resident; `resident` has a byte for each page from `base` on. */
 static size_t resident_within(const unsigned char *resident, uintptr_t base, uintptr_t from, uintptr_t to) {
     size_t bytes = 0;
     while (from < to) {
@@ -54,7 +53,8 @@ static void prepare(uintptr_t from, size_t bytes, void *context) {
     }
 }
 
-/* Of a range of any length; asked piece by piece. */
+/* Resident bytes of [from, to), a range of any length. `pages` is room for the answers about
+ * STEP_PAGES pages. */
 static size_t measure(uintptr_t from, uintptr_t to, unsigned char *pages) {
     size_t bytes = 0;
     for (uintptr_t at = round_down(from, OS_PAGE_BYTES); at < to; at += STEP_PAGES * OS_PAGE_BYTES) {
@@ -65,8 +65,7 @@ static size_t measure(uintptr_t from, uintptr_t to, unsigned char *pages) {
     return bytes;
 }
 
-/* ---- Slabs of blocks ------------------------------------------------------------------------------ */
-
+/* Whether the block with the number `block` is free: never handed out (from `bump` on) or returned. */
 static bool block_is_free(const struct slab *head, size_t block, size_t bump) {
     /* relaxed: a statistic */
     return block >= bump ||
@@ -74,7 +73,7 @@ static bool block_is_free(const struct slab *head, size_t block, size_t bump) {
             atomic_load_explicit(&head->words[block / 64], memory_order_relaxed) >> block % 64 & 1);
 }
 
-/* Bytes of free blocks within offsets from..to-1 of the run. */
+/* Bytes of free blocks within offsets from..to-1 of a run of class `c`. */
 static size_t free_within(const struct slab *head, const struct size_class *c, size_t bump, size_t from,
                           size_t to) {
     size_t bytes = 0;
@@ -90,10 +89,10 @@ static size_t free_within(const struct slab *head, const struct size_class *c, s
 }
 
 struct run_figures {
-    size_t resident;  /* of the run */
-    size_t tail;      /* resident behind the last block */
+    size_t resident;  /* resident bytes of the run */
+    size_t tail;      /* resident bytes behind the last block */
     size_t free_gone; /* bytes of free blocks that are not resident */
-    size_t used_gone; /* the same of blocks handed out */
+    size_t used_gone; /* bytes of blocks handed out that are not resident */
 };
 
 static void measure_run(const struct step *step, const struct piece *piece, const struct size_class *c,
@@ -105,7 +104,7 @@ static void measure_run(const struct step *step, const struct piece *piece, cons
             out->resident += OS_PAGE_BYTES;
             out->tail += OS_PAGE_BYTES - with_blocks;
         } else {
-            /* Most of what is not there was never handed out. */
+            /* Most of what is not resident was never handed out: no block needs to be looked at there. */
             size_t free =
                 at >= bump * c->bytes ? with_blocks : free_within(piece->head, c, bump, at, at + with_blocks);
             out->free_gone += free;
@@ -114,17 +113,18 @@ static void measure_run(const struct step *step, const struct piece *piece, cons
     }
 }
 
-/* Without asking: what was ever handed out is there, but for what was given back, and nothing else. */
+/* The figures of a run without asking the kernel: pages with blocks that were ever handed out count as
+ * resident, except those that were given back since. */
 static void estimate_run(const struct piece *piece, const struct size_class *c, size_t bump,
                          struct run_figures *out) {
     size_t blocks_end = (size_t)c->blocks * c->bytes;
-    /* relaxed: a statistic; less than the run if less of it was ever used */
+    /* The bytes that were perhaps used, which may be fewer than the run has. */
     size_t span = slab_span(piece->head);
     size_t used = round_up(min_size(bump * c->bytes, span), OS_PAGE_BYTES);
     out->resident = used;
     out->tail = used > blocks_end ? used - blocks_end : 0;
     out->free_gone = blocks_end > used ? blocks_end - used : 0;
-    /* Where the run was in a list: blocks lie on none of these pages. */
+    /* Pages that were given back while the run was in its heap's list hold free blocks only. */
     size_t part = slab_pages_of_a_bit(piece->head) * OS_PAGE_BYTES;
     for (uint32_t purged = slab_purged(piece->head); purged != 0; purged &= purged - 1) {
         size_t from = bit_lowest(purged) * part;
@@ -165,8 +165,7 @@ static void count_blocks(const struct step *step, const struct piece *piece) {
     lane->resident_bytes += run.resident;
 }
 
-/* ---- Everything else -------------------------------------------------------------------------------- */
-
+/* Counts a large or huge block: `resident` bytes of its run, of which `resident_span` in the block. */
 static void count_large(struct census *census, const struct deferred *d, enum lane which, size_t resident,
                         size_t resident_span) {
     struct lane_figures *lane = &census->lanes[which];
@@ -219,14 +218,14 @@ static void visit(const struct piece *piece, void *context) {
     case PIECE_DIRTY:
         census->retained_bytes += resident;
         break;
-    default: /* clean: pages may be there all the same, which were read and never written */
+    default: /* clean: still, pages may be resident that were read and never written */
         census->retained_bytes += census->measured ? resident : 0;
         break;
     }
 }
 
-/* The words of a region's slabs. Regions come in the order of their addresses, and two of them may have
- * words on the same page. */
+/* Counts the page map's words for a region. Regions come in the order of their addresses, and two of them may
+ * have words on the same page, which is counted once. */
 static void count_page_map(struct step *step, uintptr_t start, size_t bytes) {
     struct census *census = step->census;
     if (page_map_limit == 0) {
@@ -263,23 +262,21 @@ static void count_deferred(struct step *step, const struct deferred *d) {
         resident = measure(d->address, d->address + d->bytes, pages);
         resident_span = measure(d->address, d->address + d->span, pages);
     }
-    /* The second look may have come later. */
+    /* resident_span was measured later, and may be more than `resident` by now. */
     count_large(census, d, LANE_HUGE, max_size(resident, resident_span), resident_span);
 }
 
-/* ---- The library's own tables --------------------------------------------------------------------- */
-
+/* The library's own tables that were named. relaxed everywhere: each field is written once, the address
+ * first; who sees no length yet counts nothing. */
 #define TABLES_MOST 8
 static struct {
-    _Atomic uintptr_t
-        address; /* relaxed: an address and its length are each written once, the address last */
+    _Atomic uintptr_t address; /* 0: unused */
     _Atomic size_t bytes;
 } tables[TABLES_MOST];
 
 void census_add_table(const void *address, size_t bytes) {
     for (size_t i = 0; i < TABLES_MOST; i++) {
         uintptr_t none = 0;
-        /* relaxed: a statistic; who sees the address and not yet the length counts nothing */
         if (atomic_compare_exchange_strong_explicit(&tables[i].address, &none, (uintptr_t)address,
                                                     memory_order_relaxed, memory_order_relaxed)) {
             atomic_store_explicit(&tables[i].bytes, bytes, memory_order_relaxed);
@@ -288,7 +285,8 @@ void census_add_table(const void *address, size_t bytes) {
     }
 }
 
-/* `pages`: room for those of a step. */
+/* Adds what the profile and the library's own tables take. `pages` is room for the answers about
+ * STEP_PAGES pages. */
 static void count_tables(struct census *census, unsigned char *pages) {
     struct profile_costs profile;
     profile_costs(&profile);
@@ -303,8 +301,6 @@ static void count_tables(struct census *census, unsigned char *pages) {
         }
     }
 }
-
-/* ---- The census ------------------------------------------------------------------------------------- */
 
 enum lane size_class_lane(unsigned size_class) {
     return size_class < TINY_CLASSES ? LANE_TINY : LANE_MID;
@@ -344,7 +340,7 @@ uint64_t census_class_live(const struct census *census, unsigned size_class) {
     const struct size_class *c = &size_classes[size_class];
     const struct class_figures *figures = &census->classes[size_class];
     if (figures->slabs == 0) {
-        return 0; /* nor need there be such a class */
+        return 0; /* perhaps an exact class that was never made */
     }
     uint64_t blocks = (uint64_t)figures->slabs / c->run_slabs * c->blocks;
     uint64_t not_live = (uint64_t)figures->free_blocks + figures->cached_blocks;
@@ -366,7 +362,7 @@ void census_sum(const struct census *census, struct memory_figures *out) {
     }
     out->live_blocks -= min_size(census->shadow_blocks, out->live_blocks);
     out->live_bytes -= min_size(census->shadow_bytes, out->live_bytes);
-    out->resident_bytes -= census->shadow_bytes; /* as metadata, below */
+    out->resident_bytes -= census->shadow_bytes; /* they are in metadata_bytes, which is added below */
     const struct metadata_figures *m = &census->metadata;
     out->metadata_bytes = m->regions_bytes + m->page_map_bytes + m->heaps_bytes + m->tables_bytes;
     out->resident_bytes += out->retained_bytes + out->metadata_bytes;

@@ -15,10 +15,10 @@ enum lane { LANE_TINY, LANE_MID, LANE_LARGE, LANE_HUGE, LANES };
 struct lane_figures {
     uint64_t live_blocks, live_bytes;
     uint64_t cached_blocks, cached_bytes;
-    uint64_t free_bytes;      /* free and resident, beside other blocks */
+    uint64_t free_bytes;      /* free and resident, in slabs that are in use */
     uint64_t tail_bytes;      /* resident, but no block fits */
     uint64_t untouched_bytes; /* handed out and not resident */
-    uint64_t slab_bytes;      /* address space of what is in use */
+    uint64_t slab_bytes;      /* address space of the slabs that are in use */
     uint64_t resident_bytes;  /* live + cached + free + tail - untouched */
 };
 
@@ -35,25 +35,27 @@ struct metadata_figures {
 
 struct census {
     struct walk walk;
-    bool measured; /* resident pages are the kernel's; otherwise all counts as touched that was handed out */
-    bool counted;  /* live blocks are without those that threads cache */
+    bool measured; /* the kernel says what is resident; else all that was ever handed out counts as so */
+    bool counted;  /* the census is complete: live blocks are without those that threads cache */
     uint32_t internal_slabs;
-    uint64_t shadow_blocks, shadow_bytes; /* that sampling keeps taken: live in the lanes */
-    uintptr_t page_map_seen;              /* below this, pages of the page map are counted */
-    uint64_t retained_bytes;
-    uint64_t committed_bytes;
+    uint64_t shadow_blocks, shadow_bytes; /* kept taken by sampling; the lanes count them as live */
+    uintptr_t page_map_seen;              /* pages of the page map below this are counted */
+    uint64_t retained_bytes;              /* free, in no slab that is in use, and resident */
+    uint64_t committed_bytes;             /* address space that was made usable */
     struct metadata_figures metadata;
     struct lane_figures lanes[LANES];
     struct class_figures classes[SIZE_CLASSES];
 };
 
+/* Begins a census; `measure` asks the kernel which pages are resident, which takes a system
+ * call for each step. */
 void census_begin(struct census *census, bool measure);
-/* One step of it; false when the census is complete. */
+/* Counts a few superslabs; false when the census is complete. */
 bool census_step(struct census *census);
-/* All of it. */
+/* A whole census. */
 void census_take(struct census *census, bool measure);
 
-/* Of a complete census:
+/* The sums of a complete census:
  * live + cached + free_in_slabs + slab_tails + retained + metadata - untouched = resident. */
 struct memory_figures {
     uint64_t live_blocks, live_bytes, cached_blocks, cached_bytes;
@@ -62,11 +64,11 @@ struct memory_figures {
 };
 void census_sum(const struct census *census, struct memory_figures *out);
 
-/* Blocks of the class that the program holds. */
+/* How many blocks of the class the program holds; the census is complete. */
 uint64_t census_class_live(const struct census *census, unsigned size_class);
 enum lane size_class_lane(unsigned size_class);
 
-/* A table of the library's own that is part of the metadata: to be named once, before it is used. */
+/* Names a table of the library's own, which counts as metadata from then on. Once for each, for ever. */
 void census_add_table(const void *address, size_t bytes);
 
 #endif

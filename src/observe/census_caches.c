@@ -9,8 +9,8 @@
 #include "observe/census.h"
 #include "os/os.h"
 
-/* Its owner may be filling or emptying it: a block that is gone already, or not there yet, counts for what
- * the page map says of that address. */
+/* Counts `n` blocks of a buffer as cached, by the classes that the page map has for their addresses. The
+ * buffer's owner may be filling or emptying it: then pointers count that are there no more, or not yet. */
 static __attribute__((no_sanitize("thread"))) void count_cached(void *const *blocks, size_t n,
                                                                 struct census *census) {
     for (size_t i = 0; i < min_size(n, REMOTE_BLOCKS); i++) {
@@ -25,7 +25,7 @@ static __attribute__((no_sanitize("thread"))) void count_cached(void *const *blo
 
 static __attribute__((no_sanitize("thread"))) void count_parcels(const struct heap *heap,
                                                                  struct census *census) {
-    /* relaxed: as above; a parcel that is being emptied counts as what it was */
+    /* relaxed: a statistic; a parcel that is being emptied counts as what it was */
     uint32_t posted = atomic_load_explicit(&heap->parcels_posted, memory_order_relaxed);
     for (; posted != 0; posted &= posted - 1) {
         const struct parcel *parcel = &heap->parcels[bit_lowest(posted)];
@@ -33,12 +33,14 @@ static __attribute__((no_sanitize("thread"))) void count_parcels(const struct he
     }
 }
 
-/* What magazines, remote buffers and parcels hold was counted as live, since its bits are not set. */
+/* What magazines, stocks, remote buffers and parcels hold was counted as live, since the bits of these
+ * blocks are not set. */
 void census_count_heaps(struct census *census) {
     uint32_t heaps = heap_id_limit();
     for (uint32_t id = 1; id < heaps; id++) {
         const struct heap *heap = heap_by_id(id);
-        /* relaxed: a guess. Where they are empty, what is read would count as resident from then on. */
+        /* relaxed: a guess. An abandoned heap's magazines are empty, and reading them would make
+         * their pages resident. */
         bool has_magazines = atomic_load_explicit(&heap->state, memory_order_relaxed) != HEAP_ABANDONED;
         for (unsigned c = 0; has_magazines && c < SIZE_CLASSES; c++) {
             census->classes[c].cached_blocks += (uint32_t)magazine_count_from_outside(&heap->magazines[c]);
@@ -50,7 +52,7 @@ void census_count_heaps(struct census *census) {
                 census->metadata.heaps_bytes += stock_bytes(stocked);
             }
         }
-        /* Of two loads: while its owner empties the buffer, it may be any number. */
+        /* The count comes of two loads: while the owner empties the buffer, it may be any number. */
         size_t remote = heap_remote_count(heap);
         count_cached(heap->remote, remote <= REMOTE_BLOCKS ? remote : 0, census);
         count_parcels(heap, census);
@@ -60,7 +62,7 @@ void census_count_heaps(struct census *census) {
     }
     for (unsigned c = 0; c < SIZE_CLASSES; c++) {
         if (!size_class_exists(c)) {
-            census->classes[c].cached_blocks = 0; /* it has come into being only just now */
+            census->classes[c].cached_blocks = 0; /* the class is only just being made */
             continue;
         }
         struct lane_figures *lane = &census->lanes[size_class_lane(c)];

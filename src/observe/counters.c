@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Name, and for the heaps' own where it stands in struct counters. */
+/* Name of each counter, and, for those that heaps keep, its offset in struct counters. */
 static const struct {
     char name[24];
     uint16_t offset;
@@ -62,10 +62,10 @@ static const struct {
     [COUNTER_PUBLICATIONS] = {"publications", 0},
 };
 
-/* relaxed, all of these: numbers that order nothing */
+/* relaxed everywhere: numbers that order nothing */
 static _Atomic uint64_t publications;
 static _Atomic uint64_t begin_ms;
-/* All counters as they were at the last reset. */
+/* All counters as they were at the last reset. relaxed everywhere */
 static _Atomic uint64_t baseline[sizeof(struct counter_values) / sizeof(uint64_t)];
 
 const char *counter_name(enum counter counter) {
@@ -85,7 +85,7 @@ void counters_note_publication(void) {
 }
 
 static uint64_t read_counter(const _Atomic uint64_t *counter) {
-    return atomic_load_explicit(counter, memory_order_relaxed); /* as count() */
+    return atomic_load_explicit(counter, memory_order_relaxed); /* a statistic; count() writes it */
 }
 
 static void add(const struct counters *counters, struct counter_values *out) {
@@ -99,13 +99,14 @@ static void add(const struct counters *counters, struct counter_values *out) {
     }
 }
 
-/* Since the start of the process. */
+/* Reads all counts since the start of the process. */
 static void read_all(struct counter_values *out) {
     struct arena_figures arena;
     memset(out, 0, sizeof *out);
     for (uint32_t id = 1; id < heap_id_limit(); id++) {
         const struct heap *heap = heap_by_id(id);
-        /* That of samples has no magazines, and its slabs are not the program's doing. */
+        /* relaxed: a statistic. The heap of samples is left out: it has no magazines, and its slabs are not
+         * the program's doing. */
         if (atomic_load_explicit(&heap->state, memory_order_relaxed) != HEAP_OF_SAMPLES) {
             add(&heap->counters, out);
         }
@@ -136,7 +137,7 @@ void counters_read(struct counter_values *out) {
     read_all(out);
     uint64_t *values = (uint64_t *)(void *)out;
     for (size_t i = 0; i < sizeof *out / sizeof *values; i++) {
-        /* A reset may have come in between. */
+        /* The smaller of the two, because another thread's reset may have come in between. */
         values[i] -= min_size(values[i], atomic_load_explicit(&baseline[i], memory_order_relaxed));
     }
 }

@@ -1,7 +1,8 @@
 /* Counters: what has happened so far, by name.
  *
- * Promises that each of them only grows, until counters_reset, and that reading them stops nobody. Relies on
- * the heaps' own counts, which their threads keep on slow paths, and on those of arena, os and locks.
+ * Promises that each counter only grows, until counters_reset, and that reading them stops nobody. For
+ * any thread. Relies on the heaps' own counts, which their threads keep on slow paths, and on those of
+ * arena, os and locks.
  */
 #ifndef HAKMEM_OBSERVE_COUNTERS_H
 #define HAKMEM_OBSERVE_COUNTERS_H
@@ -9,7 +10,7 @@
 #include "heap/heap.h"
 #include "os/report.h"
 
-/* Their meaning is in docs/statistics.md, under the name that counter_name gives. */
+/* docs/statistics.md says what each means, under the name that counter_name gives. */
 enum counter {
     COUNTER_REFILLS,
     COUNTER_REFILLED_BLOCKS,
@@ -69,12 +70,14 @@ struct counter_values {
     uint64_t fallbacks[FALLBACK_COUNT];
 };
 
-/* Since the last reset. */
+/* Reads all counters, as they have grown since the last reset. */
 void counters_read(struct counter_values *out);
+/* All counters begin at zero again, for all readers. */
 void counters_reset(void);
-/* In milliseconds of os_now_ms: when they began. */
+/* When the counters began, in milliseconds of os_now_ms. */
 uint64_t counters_begin_ms(void);
 void counters_begin_at(uint64_t now_ms);
+/* Counts a publication on the live page. */
 void counters_note_publication(void);
 
 const char *counter_name(enum counter counter);

@@ -17,7 +17,7 @@ OFTEN uint64_t loaded_ms(void) {
     static _Atomic uint64_t loaded;
     uint64_t now = os_now_ms_by_call();
     uint64_t none = 0;
-    /* relaxed: a number that stands alone */
+    /* relaxed: a number that orders nothing */
     return atomic_compare_exchange_strong_explicit(&loaded, &none, now, memory_order_relaxed,
                                                    memory_order_relaxed)
                ? now
@@ -92,7 +92,7 @@ static void write_memory(struct json *json, const struct census *census) {
     json_close(json, '}');
 }
 
-/* In lanes and classes what is absent is 0: the live page of a small program is as small as that. */
+/* Lanes and classes leave out what is 0, so that the live page of a small program is small. */
 static void number_if_any(struct json *json, const char *name, uint64_t value) {
     if (value != 0) {
         json_number(json, name, value);
@@ -136,7 +136,8 @@ static void write_class(struct json *json, const struct census *census, unsigned
     json_close(json, '}');
 }
 
-/* An exact class comes before the spaced one that it is cut from. */
+/* Writes all classes in the order of their sizes: an exact class comes before the spaced one
+ * that it is cut from. */
 static void write_classes(struct json *json, const struct census *census) {
     json_open(json, "classes", '[');
     for (unsigned c = 0; c < SPACED_CLASSES; c++) {
@@ -152,7 +153,7 @@ static void write_classes(struct json *json, const struct census *census) {
     json_close(json, ']');
 }
 
-/* "no heap" as "no_heap". */
+/* Copies `name` with '_' for each space into `buffer`, and returns that: "no heap" becomes "no_heap". */
 static const char *as_key(const char *name, char *buffer, size_t capacity) {
     struct text key = {.buffer = buffer, .capacity = capacity, .length = 0};
     for (; *name != '\0'; name++) {

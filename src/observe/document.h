@@ -10,16 +10,17 @@
 
 #define DOCUMENT_SCHEMA 1
 
-/* `with_classes` leaves out by far the longest part, for want of room, if it is false. */
+/* Writes the figures of a complete census, and the counters. Without `with_classes` the list of classes is
+ * empty: it is by far the longest part. */
 void document_write(struct output *out, const struct census *census, bool with_classes);
 
-/* How many heaps are in which state. */
+/* How many heaps are in which state; the heap of samples is in none. */
 struct heap_counts {
     uint64_t active, abandoned, shared;
 };
 void count_heap_states(struct heap_counts *out);
 
-/* In milliseconds of os_now_ms: when the library was loaded. */
+/* When the library was loaded, which is when this was first called, in milliseconds of os_now_ms. */
 uint64_t loaded_ms(void);
 
 #endif

@@ -8,8 +8,8 @@ static void quoted(struct output *out, const char *s) {
             out_char(out, '\\');
             out_char(out, *s);
         } else if (c < ' ' || c >= 0x7F) {
-            /* Names that a program gives itself need not be UTF-8: each byte as the character of its number.
-             */
+            /* Names that a program gives itself need not be UTF-8: each byte is written as the
+             * character with its number. */
             static const char digits[] = "0123456789abcdef";
             out_string(out, "\\u00");
             out_char(out, digits[c >> 4]);
@@ -26,7 +26,7 @@ static void begin(struct json *json, const char *name) {
         out_char(json->out, ',');
     }
     json->needs_comma = true;
-    if (name != NULL) { /* a word of our own: nothing in it needs escaping */
+    if (name != NULL) { /* one of the library's own words: nothing in it needs escaping */
         out_char(json->out, '"');
         out_string(json->out, name);
         out_string(json->out, "\":");

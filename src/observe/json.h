@@ -14,14 +14,14 @@ struct json {
     bool needs_comma;
 };
 
-/* `name` is NULL in an array and at the top. */
+/* In all of these `name` is that of an object's member, and NULL in an array and at the top. */
 void json_open(struct json *json, const char *name, char bracket);
 void json_close(struct json *json, char bracket);
 void json_number(struct json *json, const char *name, uint64_t value);
 void json_bool(struct json *json, const char *name, bool value);
 void json_null(struct json *json, const char *name);
 void json_string(struct json *json, const char *name, const char *value);
-/* As a string, with 0x: JSON's numbers are not wide enough for an address everywhere. */
+/* Writes an address as a string, with 0x: not every reader's numbers are wide enough for it. */
 void json_address(struct json *json, const char *name, uint64_t value);
 
 #endif

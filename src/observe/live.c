@@ -18,64 +18,66 @@
 
 #include <errno.h>
 
-/* A process that ends sooner publishes nothing, nor does a shell that soon becomes another program: nobody
- * would remove what it left. */
+/* The age at which a process first publishes, in milliseconds. One that ends sooner publishes nothing, nor
+ * does a shell that soon becomes another program: nobody would remove what it left. */
 #define FIRST_MS 50
-/* A child of fork is about to call exec, as a rule, or to end without telling us. */
+/* FIRST_MS for a child of fork, which as a rule is about to call exec, or to end without running handlers. */
 #define FIRST_IN_CHILD_MS 1000
-/* Between publications: this, or this part of the age of the process, but at most that. */
+/* The interval between publications: this part of the age of the process, within these bounds. */
 #define INTERVAL_LEAST_MS 5
 #define INTERVAL_PART_OF_AGE 64
 #define INTERVAL_MOST_MS 100
-/* ... and so many times as long as the last one took: half a percent of the time. What seems to have taken
- * longer than this allows for stood still meanwhile: stopped, suspended, without a processor. */
+/* The interval is also so many times as long as the last publication took, so that these are half a percent
+ * of the time; but no longer than the second figure, since a publication that seems to have taken more than
+ * that allows for stood still meanwhile: stopped, suspended, without a processor. */
 #define INTERVAL_COSTS 200
 #define INTERVAL_FOR_COSTS_MOST_MS 3000
-/* A process that grows or shrinks by so much, and by this part of what it has, publishes after this part of
- * the interval, and may be young: what it falls asleep with shall not be far from what was said last. Twice
- * the part after each such time, until the whole interval has gone by once, where the library's thread
- * publishes when the program sleeps: one that goes up and down all the time would spend a tenth of it on
- * that. */
+/* A process that has grown or shrunk by more than CHANGE_BYTES (before it first publishes:
+ * FIRST_CHANGE_BYTES), and by more than one part in CHANGE_PART, publishes early, after one part in
+ * CHANGE_INTERVAL_PART of the interval and at any age: what it falls asleep with shall not be far from what
+ * was published last. Where the library's thread runs, which publishes when the program sleeps, each early
+ * publication doubles the time until the next, until a whole interval has gone by: a program that goes up and
+ * down all the time would otherwise spend a tenth of it on publishing. */
 #define CHANGE_BYTES ((size_t)4 << 20)
 #define FIRST_CHANGE_BYTES ((size_t)32 << 20)
 #define CHANGE_PART 32
-/* So much, if it is half of what the process has, does not wait for a moment. */
+/* A change by more than this, and by more than one part in ALL_CHANGE_PART, is published without the wait for
+ * the next millisecond and for ticks. */
 #define ALL_CHANGE_BYTES ((size_t)64 << 20)
 #define ALL_CHANGE_PART 2
 #define CHANGE_INTERVAL_PART 16
-/* Whether it is time for that is looked at after this part of OS_TICKS_SHORT. */
+/* After a change the clock is looked at once in this part of OS_TICKS_SHORT. */
 #define TICKS_PART_IF_CHANGED 16
-/* So long a thread works on it at once. */
+/* How long a thread works on a publication at a time. */
 #define STEP_NS 100000
 #define NEVER UINT64_MAX
 
-/* When somebody shall look in next, in milliseconds of os_now_ms. relaxed: a hint; the handler of a signal
- * sets it, too */
+/* When a thread shall next call serve_now, in milliseconds of os_now_ms. relaxed everywhere: a hint; the
+ * handler of a signal sets it, too */
 static _Atomic uint64_t due_ms;
-/* The same, if much has changed since, and how much memory was in use then. relaxed: hints */
+/* When a thread shall call serve_now if the memory in use is far from used_then, what it was at the last
+ * call. relaxed everywhere: hints */
 static _Atomic uint64_t due_if_changed_ms;
 static _Atomic size_t used_then;
-/* os_ticks when anybody last looked whether it is due. relaxed: a hint */
+/* os_ticks when a thread last read the clock. relaxed everywhere: a hint */
 static _Atomic uint64_t looked_ticks;
-/* relaxed: set by the handler */
+/* The signal for the statistics has come. relaxed everywhere: a wish that needs nothing else */
 static _Atomic bool signalled;
-static bool publishes; /* as the option says */
+static bool publishes; /* the option, as it was before main */
 
-/* acquire and release between holders */
+/* Who may use `live` and the page. acquire in hold() pairs with the release in serve_now. */
 enum { NOBODY, SOMEBODY, HELD_FOR_EVER };
 static _Atomic int holder;
 
-/* Under `holder`. */
+/* For the holder only. */
 static struct {
     bool refused;         /* the page cannot be made, or must not be used any more */
     bool counting;        /* the census is under way */
-    unsigned change_part; /* of the interval, after which a change publishes early; 0 before the first */
-    bool of_parent;       /* the page is no more than what a publication under way needs until its end */
-    uint64_t cost_ns;     /* of the publication so far */
-    struct census census; /* that the next publication will have, as far as it is */
+    unsigned change_part; /* a change publishes after 1/change_part of the interval; 0 before the first */
+    bool of_parent;       /* in a child: the page stays only until the publication under way has ended */
+    uint64_t cost_ns; /* what the last step of a publication took, or the last publication in its last step */
+    struct census census; /* of the next publication, as far as it is */
 } live;
-
-/* ---- Publishing ---------------------------------------------------------------------------------------- */
 
 static void forget_page(void) {
     live_page_forget();
@@ -93,7 +95,8 @@ static uint64_t interval_ms(uint64_t now_ms) {
     return max_size(interval, interval_for_costs_ms(live.cost_ns));
 }
 
-/* Some of the census, and the text when it is complete. Returns after how many milliseconds to go on. */
+/* Counts some of the census, and publishes it when it is complete. Returns after how many milliseconds
+ * to call it again. */
 static uint64_t work(uint64_t now_ms) {
     struct census *census = &live.census;
     uint64_t begin = os_now_ns();
@@ -108,7 +111,7 @@ static uint64_t work(uint64_t now_ms) {
         more = census_step(census);
         spent = os_now_ns() - begin;
     } while (more && spent < STEP_NS);
-    live.cost_ns = spent; /* each step has a pause of its own */
+    live.cost_ns = spent; /* of this step only: each has a pause of its own */
     if (more) {
         return interval_for_costs_ms(spent);
     }
@@ -118,8 +121,8 @@ static uint64_t work(uint64_t now_ms) {
     return interval_ms(now_ms);
 }
 
-/* The child of a handler that forks meanwhile would go on writing to its parent's file. Only for what needs
- * more of the system than a publication: that is made in sandboxes which end who blocks signals, too. */
+/* Calls `task` with signals blocked: the child of a handler that forks meanwhile would go on writing to its
+ * parent's file. Not for publications, which are made also in sandboxes that end whoever blocks signals. */
 static COLD void undisturbed(void (*task)(void)) {
     uint64_t signals;
     os_block_signals(&signals);
@@ -137,8 +140,8 @@ static void handle_request(void) {
         return;
     }
     if (live_page_credentials_changed()) {
-        /* Whoever could write there when it was made shall not have done with today's rights what he may not.
-         */
+        /* Whoever could write to the page when it was made must not use the rights that
+         * the process has now. */
         live_page_remove();
         forget_page();
         live.refused = true;
@@ -147,16 +150,14 @@ static void handle_request(void) {
     undisturbed(answer_request);
 }
 
-/* ---- When ------------------------------------------------------------------------------------------------
- */
-
+/* Makes the caller the holder, SOMEBODY or HELD_FOR_EVER, without waiting; false if there is one. */
 OFTEN static bool hold(int how) {
     int found = NOBODY;
     return atomic_compare_exchange_strong_explicit(&holder, &found, how, memory_order_acquire,
                                                    memory_order_relaxed);
 }
 
-/* Held. Returns after how many milliseconds to come again. */
+/* Does what is due; the caller is the holder. Returns after how many milliseconds to come again. */
 static uint64_t serve(uint64_t now_ms, enum heap_event_place place) {
     if (place == HEAP_EVENT_IN_PROGRAM && atomic_exchange_explicit(&signalled, false, memory_order_relaxed)) {
         undisturbed(stats_write);
@@ -165,7 +166,7 @@ static uint64_t serve(uint64_t now_ms, enum heap_event_place place) {
         forget_page();
     }
     if (!publishes || live.refused) {
-        /* A wish that only a thread of the program may fulfil is still there. */
+        /* Soon, if there still is a signal to answer, which only a thread of the program may do. */
         return atomic_load_explicit(&signalled, memory_order_relaxed) ? INTERVAL_LEAST_MS : NEVER;
     }
     if (live_page_now() == NULL && !live_page_make()) {
@@ -182,14 +183,14 @@ static uint64_t serve(uint64_t now_ms, enum heap_event_place place) {
 
 static COLD void serve_now(uint64_t now_ms, enum heap_event_place place) {
     int saved_errno = errno;
-    if (os_in_own_process() && hold(SOMEBODY)) { /* another process has no part in this */
-        /* Another step of a publication is not one of its own. */
+    if (os_in_own_process() && hold(SOMEBODY)) { /* a child of vfork must not publish */
+        /* Only for the first step of a publication; the others belong to the same one. */
         if (!live.counting) {
             bool early = now_ms < atomic_load_explicit(&due_ms, memory_order_relaxed);
             bool rarer = early && live.change_part > 1 && decay_is_on();
             live.change_part = rarer ? live.change_part / 2 : CHANGE_INTERVAL_PART;
         }
-        /* First, so that a signal that comes meanwhile has the last word. */
+        /* Before the work, so that a signal that comes meanwhile has the last word on due_ms. */
         atomic_store_explicit(&due_ms, NEVER, memory_order_relaxed);
         uint64_t pause = serve(now_ms, place);
         uint64_t never = NEVER;
@@ -222,13 +223,15 @@ static NOINLINE bool all_has_changed(void) {
     return has_changed_by(ALL_CHANGE_BYTES, ALL_CHANGE_PART);
 }
 
-/* A young process would publish with each change, but for the millisecond. */
+/* Whether a process that has changed much is to publish. Usually only from the next millisecond on: a young
+ * process, whose wait is less than one, would publish with each change. */
 static NOINLINE bool is_due_for_change(uint64_t now_ms) {
     uint64_t due = atomic_load_explicit(&due_if_changed_ms, memory_order_relaxed);
     return now_ms > due || (now_ms == due && all_has_changed());
 }
 
-/* Events may come every few microseconds, and the clock of a small program is a system call. */
+/* Whether the clock was read just before; notes that it is read now if not. Events may come every few
+ * microseconds, and the clock of a small program is a system call. */
 OFTEN static bool has_just_looked(bool changed) {
     uint64_t now = os_ticks();
     uint64_t since = now - atomic_load_explicit(&looked_ticks, memory_order_relaxed);
@@ -251,7 +254,7 @@ OFTEN static void on_event(enum heap_event_place place) {
     }
 }
 
-/* Everything else is done by the next thread that comes to a slow path. */
+/* Only notes the signal: the next thread that comes to a slow path writes the statistics. */
 static void at_signal(int number) {
     (void)number;
     atomic_store_explicit(&signalled, true, memory_order_relaxed);
@@ -259,7 +262,10 @@ static void at_signal(int number) {
     atomic_store_explicit(&looked_ticks, 0, memory_order_relaxed);
 }
 
-/* The page is the parent's, and so is whoever held it, unless the caller itself does. */
+/* In a forked child: gives up the page, which is the parent's, and the holder, which was one of its
+ * threads. If that is the calling thread (`alone`: there was no other), a handler has forked in the middle
+ * of a publication, which goes on here: then the page becomes private until it has ended. relaxed: there
+ * is no other thread */
 static void begin_in_child(bool alone) {
     if (alone && atomic_load_explicit(&holder, memory_order_relaxed) == SOMEBODY) {
         live_page_make_private();
@@ -290,14 +296,14 @@ OFTEN void live_start(int stats_signal) {
     }
 }
 
-/* Milliseconds that a publication or an answer which is under way gets. */
+/* How many milliseconds live_end waits for a publication or an answer that is under way. */
 #define END_PATIENCE 100
 
 OFTEN void live_end(void) {
     if (!publishes || !os_in_own_process()) {
         return;
     }
-    /* For ever, because threads that still run must not make another page. */
+    /* Held for ever, because threads that still run must not make another page. */
     bool held = hold(HELD_FOR_EVER);
     for (int i = 0; i < END_PATIENCE && !held; i++) {
         os_sleep_ms(1);

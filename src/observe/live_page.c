@@ -21,9 +21,9 @@ _Static_assert(offsetof(struct live_page, current) == 24 && offsetof(struct live
 _Static_assert(sizeof(struct live_page) <= LIVE_TEXTS_OFFSET, "the header has one page");
 
 static struct {
-    struct live_page *page;
-    uint64_t credentials; /* of the process when it made it */
-    uint32_t text_bytes;  /* usable of each text */
+    struct live_page *page; /* NULL: not made */
+    uint64_t credentials;   /* what os_credentials said when the page was made */
+    uint32_t text_bytes;    /* so much of each of the two texts is usable */
     struct shared_file file;
 } own;
 
@@ -35,7 +35,7 @@ static char *text_of(unsigned number) {
     return (char *)own.page + LIVE_TEXTS_OFFSET + (size_t)number * LIVE_TEXT_BYTES;
 }
 
-/* Makes more of both texts usable. */
+/* Makes `bytes` of each of the two texts usable; false if there is no memory. */
 static bool extend_texts(size_t bytes) {
     size_t wanted = min_size(round_up(bytes, OS_PAGE_BYTES), LIVE_TEXT_BYTES);
     for (size_t i = 0; i < 2; i++) {
@@ -48,7 +48,7 @@ static bool extend_texts(size_t bytes) {
     return true;
 }
 
-/* Signals blocked. */
+/* Makes the page; the caller has blocked signals. */
 static bool make_page_undisturbed(void) {
     own.text_bytes = 0;
     own.page = shared_make(&own.file, LIVE_FILE_BYTES);
@@ -78,7 +78,8 @@ bool live_page_make(void) {
     return made;
 }
 
-/* A child that shares what is being read would take a part of it. */
+/* Signals are blocked because a handler might fork, and a child that shares the open /proc file would read
+ * a part of it away. */
 bool live_page_credentials_changed(void) {
     uint64_t signals;
     os_block_signals(&signals);
@@ -116,8 +117,9 @@ static size_t write_text(char *text, const struct census *census, bool with_clas
 void live_page_publish(const struct census *census) {
     struct live_page *page = own.page;
     uint32_t next = 1 - (atomic_load_explicit(&page->current, memory_order_relaxed) & 1);
-    /* release: who reads a byte of the new text, where it still reads the old one, sees by the second look at
-     * the sequence that the publication between them was made. */
+    /* relaxed above: only the holder writes it. The fence pairs with the reader's acquire before it looks at
+     * the sequence again: a reader that is still in the older text, which is overwritten here, and meets a
+     * byte of the new one, then sees that the sequence has grown since. */
     atomic_thread_fence(memory_order_release);
     size_t length = write_text(text_of(next), census, true);
     if (length >= own.text_bytes) {
@@ -129,7 +131,8 @@ void live_page_publish(const struct census *census) {
     }
     page->length[next] = length;
     page->published_ms = os_real_ms();
-    /* release: a reader may see it before it sees the sequence */
+    /* release, both: each pairs with the reader's acquire, which may see `current` before it
+     * sees the sequence */
     atomic_store_explicit(&page->current, next, memory_order_release);
     atomic_fetch_add_explicit(&page->sequence, 1, memory_order_release);
     counters_note_publication();

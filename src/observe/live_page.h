@@ -1,8 +1,8 @@
 /* The live page itself: shared memory with the statistics as text, and room for a client's request.
  * docs/statistics.md has its layout.
  *
- * Promises that a reader always finds a whole text. For one thread at a time (see live.c). Relies on
- * os/shared_page.
+ * Promises that a reader always finds a whole text. For one thread at a time, the holder (see live.c).
+ * Relies on os/shared_page.
  */
 #ifndef HAKMEM_OBSERVE_LIVE_PAGE_H
 #define HAKMEM_OBSERVE_LIVE_PAGE_H
@@ -22,15 +22,17 @@ struct live_page {
     uint32_t pid;
     uint32_t buffer_bytes;
     uint64_t start_ticks;
-    _Atomic uint32_t current; /* release: which text it names is whole, if the sequence was not seen yet */
+    _Atomic uint32_t current; /* which text readers take; release pairs with their acquire: it is whole */
     uint64_t length[2];
-    _Atomic uint64_t sequence; /* release pairs with the acquire of readers: what it counts is whole */
+    /* Publications so far; release pairs with the acquire of readers: the last one is whole. */
+    _Atomic uint64_t sequence;
     uint64_t published_ms;
-    /* Written by clients. acquire pairs with their release: the rest of the request is there. */
+    /* Written by clients, last of the request: the acquire in request_answer pairs with their release. */
     _Atomic uint32_t request_sequence;
     uint32_t request_kind;
     uint64_t request_argument;
-    _Atomic uint32_t done_sequence; /* release: its errno is there */
+    /* The request that was answered last: release pairs with clients' acquire, who then read done_errno. */
+    _Atomic uint32_t done_sequence;
     int32_t done_errno;
     char unused[40];
     char request_path[LIVE_PATH_BYTES];
@@ -38,18 +40,20 @@ struct live_page {
 
 struct census;
 
-/* NULL: not made yet. */
+/* The process's page; NULL if none is made. */
 struct live_page *live_page_now(void);
+/* Makes the page; false if the system has no shared memory to give. */
 bool live_page_make(void);
-/* The process has other rights than when it made the page. */
+/* Whether the process has other rights than when it made the page. Reads /proc. */
 bool live_page_credentials_changed(void);
-/* Writes the census as the text that readers find from now on. */
+/* Writes the census as the text that readers find from now on. The page is made. */
 void live_page_publish(const struct census *census);
-/* Other processes find the page no more. */
+/* Removes the page's file, so that other processes do not find it any more; the page stays in use. */
 void live_page_remove(void);
-/* Nor is it this one's, who may make another. */
+/* Unmaps the page, whose file stays, so that another one may be made. */
 void live_page_forget(void);
-/* In a child of fork: what it writes there the parent's readers do not see. */
+/* In a child of fork: makes the page private, so that the parent's readers do not see what
+ * the child writes. */
 void live_page_make_private(void);
 
 #endif

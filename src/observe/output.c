@@ -15,7 +15,7 @@ struct output output_to_sink(struct sink *sink) {
     return (struct output){.sink = sink};
 }
 
-/* `s` ends behind these. */
+/* Adds the `length` bytes at `s`, which a NUL follows. */
 static inline void add(struct output *out, const char *s, size_t length) {
     out->total += length;
     if (out->sink != NULL) {
@@ -26,7 +26,7 @@ static inline void add(struct output *out, const char *s, size_t length) {
     if (text->capacity == 0) {
         return;
     }
-    /* At once, because the live page is written while a thread of the program waits. */
+    /* Copied at once and not byte by byte: a thread of the program waits while the live page is written. */
     size_t fitting = min_size(length, text->capacity - 1 - text->length);
     memcpy(text->buffer + text->length, s, fitting);
     text->length += fitting;

@@ -15,20 +15,20 @@ struct output {
     struct sink *sink; /* instead of the buffer, if there is one */
 };
 
-/* Into the buffer alone; a capacity of 0 only counts. */
+/* Text into `buffer`; with a capacity of 0 it is only counted. */
 struct output output_to_buffer(char *buffer, size_t capacity);
-/* Through the sink, which the caller begins and ends. */
+/* Text through `sink`, which the caller begins and ends. */
 struct output output_to_sink(struct sink *sink);
 
 void out_char(struct output *out, char c);
 void out_string(struct output *out, const char *s);
 void out_decimal(struct output *out, uint64_t value);
 void out_hex(struct output *out, uint64_t value);
-/* Left-aligned and right-aligned in `width` columns. */
+/* Text left-aligned, numbers right-aligned, in `width` columns. */
 void out_left(struct output *out, const char *s, size_t width);
 void out_decimal_column(struct output *out, uint64_t value, size_t width);
 void out_bytes_column(struct output *out, uint64_t bytes, size_t width);
-/* `part` of `whole` in percent. */
+/* What `part` is of `whole`, in percent with one decimal place; 0 if `whole` is 0. */
 void out_percent_column(struct output *out, uint64_t part, uint64_t whole, size_t width);
 
 #endif

@@ -20,12 +20,14 @@ enum request {
     REQUEST_NOW
 };
 
+/* Publishes figures for which the kernel is asked what is resident, unlike those of live.c. */
 static void publish_measured(void) {
     struct census census;
     census_take(&census, true);
     live_page_publish(&census);
 }
 
+/* Writes what a client asks for to the new file `path`: 0, or -1 with errno. */
 static int write_file(enum request kind, const char *path) {
     int fd = os_make_private_file(path);
     if (fd < 0) {
@@ -61,8 +63,8 @@ static int answer(enum request kind, uint64_t argument, const char *path) {
     }
 }
 
-/* What answers a request needs some kilobytes of stack, which not every thread or coroutine has: then another
- * one shall answer, later. Only asked while there is a request. */
+/* To answer a request takes some kilobytes of stack, which not every thread or coroutine has: then another
+ * thread answers it, later. */
 #define STACK_NEEDED_BYTES ((size_t)64 << 10)
 #define MAIN_STACK_BYTES ((size_t)1 << 20)
 
@@ -70,7 +72,7 @@ bool request_has_room(void) {
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     uintptr_t end = os_main_stack_end();
     if (here < end && end - here < MAIN_STACK_BYTES) {
-        return true; /* the first thread's, which grows */
+        return true; /* the first thread's stack, which the kernel lets grow */
     }
     for (size_t below = 0; below < STACK_NEEDED_BYTES; below += OS_PAGE_BYTES) {
         if (!os_readable(here - below)) {
@@ -83,7 +85,7 @@ bool request_has_room(void) {
 void request_answer(struct live_page *page) {
     uint32_t sequence = atomic_load_explicit(&page->request_sequence, memory_order_acquire);
     char path[LIVE_PATH_BYTES];
-    memcpy(path, page->request_path, sizeof path); /* the client may change it under our hands */
+    memcpy(path, page->request_path, sizeof path); /* a copy, because the client may change it meanwhile */
     path[sizeof path - 1] = '\0';
     page->done_errno =
         answer((enum request)page->request_kind, page->request_argument, path) == 0 ? 0 : errno;

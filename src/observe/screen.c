@@ -15,8 +15,6 @@
 #define BYTES_COLUMNS 12
 #define CLASSES_SHOWN 8
 
-/* ---- Memory --------------------------------------------------------------------------------------- */
-
 static void bytes_line(struct output *out, const char *name, uint64_t bytes, const char *note) {
     out_string(out, "  ");
     out_left(out, name, NAME_COLUMNS);
@@ -47,9 +45,7 @@ static void write_memory(struct output *out, const struct census *census) {
                "address space, the page map's included: costs nothing");
 }
 
-/* ---- Fragmentation ---------------------------------------------------------------------------------- */
-
-/* Resident memory, and what of it is more than the live blocks, in percent. */
+/* Ends a line with resident memory, and with the part of it that live blocks do not use, in percent. */
 static void write_unused(struct output *out, uint64_t resident, uint64_t used) {
     out_bytes_column(out, resident, BYTES_COLUMNS);
     out_percent_column(out, resident - min_size(used, resident), resident, 10);
@@ -80,6 +76,7 @@ static uint64_t class_resident(const struct census *census, unsigned c) {
     return (uint64_t)census->classes[c].resident_pages * OS_PAGE_BYTES;
 }
 
+/* Resident bytes of class `c` that are not in live blocks. */
 static uint64_t class_unused(const struct census *census, unsigned c) {
     if (census->classes[c].slabs == 0) {
         return 0;
@@ -89,7 +86,8 @@ static uint64_t class_unused(const struct census *census, unsigned c) {
     return resident - min_size(live, resident);
 }
 
-/* The class that wastes most after `last`, and of equals the next one; SIZE_CLASSES if there is none. */
+/* The next class after `last` (SIZE_CLASSES to begin with) when classes are ordered by class_unused, most
+ * first, and then by number; SIZE_CLASSES if there is none with anything unused. */
 static unsigned next_worst(const struct census *census, unsigned last) {
     unsigned best = SIZE_CLASSES;
     uint64_t limit = last == SIZE_CLASSES ? UINT64_MAX : class_unused(census, last);
@@ -125,14 +123,12 @@ static void write_classes(struct output *out, const struct census *census) {
     }
 }
 
-/* ---- Events ------------------------------------------------------------------------------------------ */
-
 struct shown_count {
     uint64_t value;
     const char *label;
 };
 
-/* A label brings its own comma. */
+/* One line of counts, each with its label, which includes the comma if there is to be one. */
 static void counts_line(struct output *out, const char *name, const struct shown_count *counts, size_t n) {
     out_string(out, "  ");
     out_left(out, name, NAME_COLUMNS);

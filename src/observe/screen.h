@@ -9,6 +9,7 @@
 #include "observe/census.h"
 #include "observe/output.h"
 
+/* Writes the figures of a complete census, the counters and the call sites. */
 void screen_write(struct output *out, const struct census *census);
 
 #endif

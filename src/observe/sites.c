@@ -1,8 +1,8 @@
 /* Call sites: exact figures for blocks that were allocated with a site.
  *
- * Promises that each figure is exact once the threads that change it are quiet, and that neither
- * allocation nor freeing takes a lock. Relies on a table of fixed size, reserved at
- * the first use, of which only the lines in use are ever touched.
+ * Promises that each figure is exact once the threads that change it are quiet, and that the counting
+ * takes no lock. Relies on a table of fixed size, reserved at the first use, of which only the lines in
+ * use are ever touched.
  */
 #include "base/bits.h"
 #include "hakmem.h"
@@ -19,17 +19,19 @@
 /* Places tried before the table counts as full. */
 #define PROBES_MAX 64
 
+/* relaxed everywhere, except where the key is set and looked for: each figure is a number of its own, and
+ * those that are read together may be of different moments while other threads change them. */
 struct site {
-    _Atomic hak_site_t key; /* 0: unused; set once, release pairs with the acquire in find */
-    _Atomic uint64_t used;  /* whether anything was counted: the unknown site has key 0 */
-    /* relaxed: sums, each of which stands alone */
+    _Atomic hak_site_t key; /* 0: unused; set once, acq_rel in find, which pairs with the acquire there */
+    _Atomic uint64_t used;  /* allocations counted; 0: none, which the key of the unknown site cannot tell */
     _Atomic uint64_t live_blocks, live_bytes, total_blocks, total_bytes, peak_bytes;
     _Atomic uint64_t first_ms; /* when the first block was allocated */
     /* Sum of the times of all frees less that of all allocations, modulo 2^64: see mean_lifetime. */
     _Atomic uint64_t time_balance_ms;
 };
 
-/* Made at the first use; &unknown if it could not be. */
+/* The table, made at the first use; &unknown if there was no memory for it. release in make_table pairs with
+ * the acquire in table_now. */
 static struct site *_Atomic sites;
 static struct site unknown; /* site 0, and every site for which there was no room */
 
@@ -37,14 +39,16 @@ static size_t hash(hak_site_t key) {
     return (size_t)((key * GOLDEN_64) >> 40) % SITES;
 }
 
-/* Without a lock, which a fork might leave held in the child for ever. */
+/* Makes the table, or takes the one that another thread has made; &unknown if there is no memory. Without a
+ * lock, which a fork might leave held in the child for ever. */
 static COLD struct site *make_table(void) {
-    int saved_errno = errno; /* hak_free_at may be the first */
+    int saved_errno = errno; /* hak_free_at, which keeps errno, may be the first to need the table */
     struct site *made = pages_take(TABLE_BYTES);
     errno = saved_errno;
     struct site *table = NULL;
-    /* acq_rel: release pairs with the acquire loads of the table, acquire where another made it. Where
-     * there is no memory for it, it stays so: a site must not change its line between two calls. */
+    /* acq_rel: release pairs with the acquire in table_now, and acquire with the release of another thread
+     * that has made the table. If there is no memory now, no table is made later either: what is counted for
+     * a site must not be divided between two lines. */
     if (atomic_compare_exchange_strong_explicit(&sites, &table, made != NULL ? made : &unknown,
                                                 memory_order_acq_rel, memory_order_acquire)) {
         if (made != NULL) {
@@ -56,7 +60,7 @@ static COLD struct site *make_table(void) {
     return table;
 }
 
-/* NULL while there is none. */
+/* The table, made if need be and wanted; NULL if there is none. */
 static struct site *table_now(bool make) {
     struct site *table = atomic_load_explicit(&sites, memory_order_acquire);
     if (table == NULL && make) {
@@ -65,6 +69,7 @@ static struct site *table_now(bool make) {
     return table == &unknown ? NULL : table;
 }
 
+/* The line of a site, taken if need be and wanted; NULL if it has none, or there is no room. */
 static struct site *find(hak_site_t key, bool make) {
     if (key == 0) {
         return &unknown;
@@ -77,7 +82,7 @@ static struct site *find(hak_site_t key, bool make) {
         struct site *site = &table[at];
         hak_site_t found = atomic_load_explicit(&site->key, memory_order_acquire);
         if (found == 0 && make) {
-            /* acq_rel: pairs with the load above in other threads */
+            /* acq_rel: pairs with the acquire load above in other threads */
             if (atomic_compare_exchange_strong_explicit(&site->key, &found, key, memory_order_acq_rel,
                                                         memory_order_acquire)) {
                 return site;
@@ -93,6 +98,7 @@ static struct site *find(hak_site_t key, bool make) {
     return NULL;
 }
 
+/* The line of a site; that of the unknown site if there is no room for another. */
 static struct site *find_to_count(hak_site_t key) {
     struct site *site = find(key, true);
     if (site == NULL) {
@@ -146,7 +152,8 @@ void hak_free_at(void *p, size_t size, hak_site_t key) {
  * with the blocks that live counted up to now. Modulo 2^64 in every step, the result is right. */
 static uint64_t mean_lifetime(uint64_t balance, uint64_t live, uint64_t total, uint64_t now) {
     uint64_t integral = balance + live * now;
-    /* An allocation that is being counted may have one part of it there and another not yet. */
+    /* Beyond half the range it is below 0: an allocation is just being counted, and only a
+     * part of it is seen. */
     return total == 0 || integral > UINT64_MAX / 2 ? 0 : integral / total;
 }
 

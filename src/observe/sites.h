@@ -1,7 +1,7 @@
 /* What was counted for each call site, as text.
  *
  * Promises to print what a site points to only where that is a text of the form "file:line". Relies on the
- * counts of sites.c and on some memory of the OS while it sorts; without, the sites come unsorted.
+ * counts of sites.c, and on some memory of the OS while it sorts; without that no site is written.
  */
 #ifndef HAKMEM_OBSERVE_SITES_H
 #define HAKMEM_OBSERVE_SITES_H

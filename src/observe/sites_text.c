@@ -8,19 +8,19 @@
 #define TOP_SITES 8
 #define PLACE_BYTES 128
 
-/* ---- The sites in order ----------------------------------------------------------------------------- */
-
 struct listing {
     hak_site_stats_t *sites;
     size_t count;
-    size_t room; /* for as many of them */
+    size_t room; /* how many sites there is memory for */
 };
 
+/* Whether `a` is listed before `b`. */
 static bool before(const hak_site_stats_t *a, const hak_site_stats_t *b) {
     return a->live_bytes != b->live_bytes ? a->live_bytes > b->live_bytes : a->total_bytes > b->total_bytes;
 }
 
-/* The heap property: nobody comes before his children. */
+/* Restores the heap property below `parent`: no site is listed before its children, so that
+ * the last is on top. */
 static void sift_down(hak_site_stats_t *sites, size_t parent, size_t count) {
     for (size_t child; (child = 2 * parent + 1) < count; parent = child) {
         if (child + 1 < count && before(&sites[child], &sites[child + 1])) {
@@ -35,7 +35,7 @@ static void sift_down(hak_site_stats_t *sites, size_t parent, size_t count) {
     }
 }
 
-/* Libc's qsort allocates. */
+/* Heapsort, because libc's qsort may allocate. */
 static void sort(hak_site_stats_t *sites, size_t count) {
     for (size_t i = count / 2; i-- > 0;) {
         sift_down(sites, i, count);
@@ -48,7 +48,7 @@ static void sort(hak_site_stats_t *sites, size_t count) {
     }
 }
 
-/* All of them, or none without memory. */
+/* All sites in order; none if there is no memory. */
 static struct listing list_sites(void) {
     struct listing listing = {.room = hak_site_list(NULL, 0)};
     if (listing.room > 0) {
@@ -65,9 +65,7 @@ static void end_listing(const struct listing *listing) {
     pages_give(listing->sites, listing->room * sizeof *listing->sites);
 }
 
-/* ---- What a site is ----------------------------------------------------------------------------------- */
-
-/* Copies the text that the site points to, if it is one like "file:line". A site may be any number. */
+/* Copies the text that the site points to; whether it is one like "file:line". A site may be any number. */
 static bool place_of(hak_site_t site, char place[PLACE_BYTES]) {
     size_t n = os_read_own_memory(site, place, PLACE_BYTES);
     size_t length = 0;
@@ -125,7 +123,7 @@ void hak_sites_print(int fd) {
     sink_begin(&sink, fd);
     struct output out = output_to_sink(&sink);
     write_table(&out, SIZE_MAX);
-    (void)sink_end(&sink); /* nobody is there to be told */
+    (void)sink_end(&sink); /* the caller is not told of errors */
 }
 
 static void write_json(struct json *json, const hak_site_stats_t *s) {

@@ -10,10 +10,10 @@
 #include "slab/size_class.h"
 #include "slab/slab.h"
 
-/* The states in the JSON. */
+/* The numbers by which the JSON names states. */
 enum { STATE_CLEAN, STATE_DIRTY, STATE_CLASS, STATE_LARGE, STATE_INTERNAL };
 
-/* Small, because a step's worth of them is on the stack of whoever asks. */
+/* A run of slabs. Kept small, because all entries of a step are on the stack of whoever asks. */
 struct entry {
     uint32_t index, slabs;
     size_t block_bytes;
@@ -21,7 +21,7 @@ struct entry {
     uint8_t state;
 };
 
-/* Each slab that is not in a run with others has an entry of its own; the region's metadata has one. */
+/* Most entries of a step: each slab may have one of its own, and the region's metadata has one. */
 #define ENTRIES_MOST (WALK_STEP_SUPERSLABS * SLABS_PER_SUPERSLAB + 1)
 
 struct map_step {
@@ -72,7 +72,7 @@ static void visit(const struct piece *piece, void *context) {
 
 struct map_writer {
     struct json json;
-    uintptr_t region;  /* whose array is open; 0: none */
+    uintptr_t region;  /* base of the region whose array is open; 0: none is */
     struct entry held; /* not written yet: the next one may continue it */
     bool holds;
 };
@@ -99,7 +99,8 @@ static void close_region(struct map_writer *w) {
     }
 }
 
-/* Free slabs that continue what is free before them, in another superslab, are one entry with it. */
+/* Writes an entry, but for free slabs that directly follow others in the same state: they become one entry
+ * with them, though they are in another superslab. */
 static void write_entry(struct map_writer *w, const struct map_step *step, const struct entry *e) {
     if (step->base != w->region) {
         close_region(w);

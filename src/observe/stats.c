@@ -94,7 +94,7 @@ size_t hak_stats_json(char *buffer, size_t capacity) {
     return out.total;
 }
 
-/* 0, or -1 with errno. */
+/* Writes the statistics, as JSON or as a screen: 0, or -1 with errno. */
 static int write_to(int fd, bool as_json) {
     struct census census;
     struct sink sink;
@@ -113,8 +113,6 @@ void hak_stats_print(int fd) {
     (void)write_to(fd, false);
 }
 
-/* ---- Where options say --------------------------------------------------------------------------- */
-
 OFTEN static bool wanted_at_exit(void) {
     return option_bool(OPTION_STATS) || option_bool(OPTION_STATS_JSON);
 }
@@ -132,7 +130,7 @@ OFTEN void stats_at_start(void) {
 void stats_write(void) {
     bool as_json = option_bool(OPTION_STATS_JSON);
     if (option_text(OPTION_STATS_FILE)[0] == '\0') {
-        (void)write_to(os_error_output(), as_json); /* nobody is there to be told */
+        (void)write_to(os_error_output(), as_json); /* an error could be reported nowhere else */
         return;
     }
     struct option_file file;

@@ -6,11 +6,12 @@
 #ifndef HAKMEM_OBSERVE_STATS_H
 #define HAKMEM_OBSERVE_STATS_H
 
-/* Before main. */
+/* Prepares what the options ask for. Before main. */
 void stats_at_start(void);
-/* After the program's own atexit handlers. */
+/* Writes the statistics if the options ask for that, and removes the live page. After the program's
+ * own atexit handlers. */
 void stats_at_exit(void);
-/* Where those at the exit go. */
+/* Writes the statistics to the file that the option names, or to standard error. */
 void stats_write(void);
 
 #endif

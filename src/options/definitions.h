@@ -15,12 +15,12 @@ enum type { TYPE_BOOL, TYPE_SIZE, TYPE_INT, TYPE_STRING, TYPE_CHOICE };
 
 struct definition {
     const char *name;
-    const char *environment;
-    const char *fallback;
+    const char *environment; /* name of the environment variable */
+    const char *fallback;    /* the default, as one would write it */
     const char *description;
-    uint64_t most;
+    uint64_t most; /* the largest value of a number */
     enum type type;
-    bool only_at_start;
+    bool only_at_start; /* hak_option_set refuses to change it */
 };
 
 extern INTERNAL const struct definition definitions[OPTION_COUNT];
@@ -29,9 +29,11 @@ extern INTERNAL const struct definition definitions[OPTION_COUNT];
 enum { PROFILE_BALANCED, PROFILE_SPEED, PROFILE_MEMORY, PROFILES };
 extern INTERNAL const char profile_names[PROFILES][12];
 
+/* What each profile makes of an option; NULL leaves the option's default, as the balanced
+ * profile always does. */
 struct profile_value {
     enum option option;
-    const char *value[PROFILES]; /* of the balanced one: none, it is the default */
+    const char *value[PROFILES];
 };
 
 #define PROFILE_VALUES 6

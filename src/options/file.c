@@ -34,7 +34,7 @@ COLD void option_file_at_start(enum option option) {
 
 int option_file_open(const struct option_file *file) {
     if (strlen(file->path) == OPTION_TEXT_BYTES) {
-        errno = ENAMETOOLONG; /* the part of the name that there is may be another file's */
+        errno = ENAMETOOLONG; /* a name that was cut off may be another file's */
         return -1;
     }
     return os_open_report(file->path);

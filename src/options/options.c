@@ -15,7 +15,7 @@
 /* Weak, so that a program's own definition wins and none is needed. */
 __attribute__((weak, visibility("default"))) const char *hakmem_conf = NULL;
 
-/* Of addresses that a program may have. */
+/* Addresses of user space have no more bits. */
 #define POINTER_BITS 56
 
 enum source { SOURCE_DEFAULT, SOURCE_PROFILE, SOURCE_CONF, SOURCE_ENVIRONMENT, SOURCE_API };
@@ -23,12 +23,18 @@ enum source { SOURCE_DEFAULT, SOURCE_PROFILE, SOURCE_CONF, SOURCE_ENVIRONMENT, S
 static const char type_names[][8] = {"bool", "size", "int", "string", "choice"};
 static const char source_names[][12] = {"default", "profile", "hakmem_conf", "environment", "api"};
 
-static struct lock lock; /* protects what follows, except as the accessors say */
+/* Held by whoever changes an option, but for options_init, and to read `sources`. Values and texts are read
+ * without it. */
+static struct lock lock;
+/* Texts that were set; empty: the default. Plain characters: whoever reads one while it is set may see a
+ * mixture of the old text and the new one, which ends within the array, because its last byte is always 0. */
 static SELDOM char stats_file[OPTION_TEXT_BYTES];
 static SELDOM char prof_file[OPTION_TEXT_BYTES];
 static enum source sources[OPTION_COUNT];
 /* relaxed everywhere: each value stands alone */
 static _Atomic uint64_t values[OPTION_COUNT];
+
+/* The array of an option that is a text; NULL of any other. */
 
 static char *text_of(enum option option) {
     return option == OPTION_STATS_FILE ? stats_file : option == OPTION_PROF_FILE ? prof_file : NULL;
@@ -72,6 +78,8 @@ NOINLINE bool option_differs(enum option option, char *value, size_t capacity) {
     return !parse_size(d->fallback, strlen(d->fallback), &usual) || number != usual;
 }
 
+/* Sets an option to the value that the `length` bytes at `s` say; false, and it is as it was, if they are no
+ * value for it. The caller holds the lock, or is options_init. */
 static bool assign(enum option option, const char *s, size_t length, enum source source) {
     const struct definition *d = &definitions[option];
     uint64_t number = 0;
@@ -119,7 +127,7 @@ static bool assign(enum option option, const char *s, size_t length, enum source
     return true;
 }
 
-/* As one would write it. */
+/* Appends a size with the largest unit that leaves a whole number: "4M". */
 static void append_size(struct text *line, uint64_t bytes) {
     static const char units[] = "KMGT";
     char unit = '\0';
@@ -157,7 +165,9 @@ static void append_expectation(struct text *line, const struct definition *d) {
     }
 }
 
-/* One line: where, what, and what to do. `value` is NULL if there is none. */
+/* Reports in one line that what stands in `where` is wrong: `value` (NULL if there is none) for the
+ * option with the index `option`, or, if that is -1, a `name` that no option has. Both texts have a
+ * length, and no end. */
 static COLD void report_bad(const char *where, const char *name, size_t name_length, const char *value,
                             size_t length, int option) {
     char buffer[384];
@@ -183,6 +193,7 @@ static COLD void report_bad(const char *where, const char *name, size_t name_len
     report_line(buffer);
 }
 
+/* The index of the option called `name`, of `length` bytes; -1 if there is none. */
 static int find(const char *name, size_t length) {
     for (int i = 0; i < OPTION_COUNT; i++) {
         if (text_equal(name, length, definitions[i].name)) {
@@ -192,7 +203,8 @@ static int find(const char *name, size_t length) {
     return -1;
 }
 
-/* `only` is the one option to be taken from it, or -1 for all but the profile. */
+/* Sets options as `conf` says, "name=value,name=value", and reports what is wrong in it. `only` is the one
+ * option to be set, or -1 for all but the profile. */
 COLD static void read_conf(const char *conf, int only) {
     while (*conf != '\0') {
         size_t length = strcspn(conf, ",");
@@ -212,12 +224,14 @@ COLD static void read_conf(const char *conf, int only) {
     }
 }
 
-/* To the letter, as the environment is looked up. */
+/* Whether `name`, of `length` bytes, is `other`. To the letter, because variables of the environment
+ * are looked up so. */
 static bool is_named(const char *name, size_t length, const char *other) {
     return strlen(other) == length && memcmp(name, other, length) == 0;
 }
 
-/* A misspelt name must not pass for a setting. */
+/* Reports a variable of the environment whose name begins as ours do, but is misspelt: its user believes
+ * it to be in force. */
 COLD static void report_if_unknown(const char *name, size_t length) {
     static const char command_name[] = "HAKMEM_LIBRARY"; /* the hakmem command's own */
     bool known = is_named(name, length, command_name);
@@ -248,7 +262,8 @@ static void apply_profile(void) {
     }
 }
 
-/* A program may have something else of that name, or the text itself in the place of a pointer to it. */
+/* The program's `hakmem_conf`; "" if it has none, or if what it calls so cannot be a pointer: it may be
+ * something else, or the text itself instead of a pointer to it. */
 static const char *program_conf(void) {
     uintptr_t address = (uintptr_t)hakmem_conf;
     if (address == 0) {
@@ -276,7 +291,7 @@ void options_init(void) {
     const char *conf = program_conf();
     bool known = os_visit_environment("HAKMEM_", note_any);
     if (known && *conf == '\0' && !environment_has_any) {
-        return; /* as in most processes, which may be short */
+        return; /* nothing is set, as in most processes: they may be short, so this is to cost little */
     }
     read_conf(conf, OPTION_PROFILE);
     read_environment(OPTION_PROFILE);

@@ -18,7 +18,7 @@ static void path_of(struct text *path, int thread, const char *file) {
     text_string(path, file);
 }
 
-/* The number at the end of a line. */
+/* The decimal number at the end of `line`; 0 if there is none. */
 static uint64_t last_number(const struct text *line) {
     uint64_t number = 0;
     size_t at = line->length;
@@ -61,7 +61,9 @@ bool os_switches(int thread, uint64_t *out) {
     return found == 3;
 }
 
-/* A line: "number 0x… 0x… 0x… 0x… 0x… 0x… 0xstack 0xinstruction", "-1 0xstack 0xinstruction" or "running". */
+/* Reads the number of the system call that `thread` is in, and its stack pointer; false if it is in none. The
+ * file has "-1 0xstack 0xinstruction" or "running" then, else
+ * "number 0x… 0x… 0x… 0x… 0x… 0x… 0xstack 0xinstruction". */
 static bool read_call(int thread, struct os_sleep *out) {
     char buffer[64];
     struct text path = TEXT_ON(buffer);
@@ -110,7 +112,7 @@ static bool waits_for_child(uint64_t call) {
 
 bool os_asleep(int thread, struct os_sleep *out) {
     if (SANITIZED) {
-        return false; /* a sanitizer does not know what orders memory here */
+        return false; /* a sanitizer does not see that the thread's sleep orders its accesses */
     }
     int saved_errno = errno;
     /* Asleep both before and after the count is read: a thread that ran in between has been switched to. */
@@ -122,13 +124,13 @@ bool os_asleep(int thread, struct os_sleep *out) {
     return asleep;
 }
 
-/* What a signal leaves on the stack, by its most telling words, of which the first is at `at`; how many of
- * them are looked at. */
+/* is_signal_frame tells from WORDS_NEEDED words of a stack, the first of them at address `at`, whether the
+ * kernel saved them when it called a signal handler. */
 #if defined(__x86_64__)
-/* The stack and the place that were interrupted; the flags, of which one bit is always set and the high ones
- * never are; the segments of 64-bit programs (also under Xen), where fs and gs are 0 and the last may be;
- * four that may be anything; and where the floating-point registers are, just above. Less would be found in
- * numbers of the program's, too. */
+/* The words: the stack pointer and the instruction that were interrupted; the flags, of which one bit is
+ * always set and the high ones never are; the segments of 64-bit programs (also under Xen), where fs and gs
+ * are 0 and the last may be; four that may be anything; and the address of the floating-point registers, just
+ * above. With fewer checks the program's own data would pass for it. */
 #define WORDS_NEEDED 9
 #define REGISTERS_BYTES_MOST ((uintptr_t)64 << 10)
 
@@ -172,7 +174,7 @@ bool os_in_signal_handler(const struct os_sleep *sleep, uintptr_t stack_end) {
     }
     bool found = false;
     while (at < stack_end && !found) {
-        /* By the kernel: it does not fault where the stack is another one than thought. */
+        /* Read by the kernel, because a load would fault where the stack is not the one expected. */
         uintptr_t words[WORDS_AT_ONCE + WORDS_NEEDED] = {0};
         found = !os_peek(words, &at, 1, min_size(stack_end - at, sizeof words));
         for (size_t i = 0; i < WORDS_AT_ONCE && !found; i++) {

@@ -12,24 +12,27 @@
 #include <stdint.h>
 
 struct os_sleep {
-    uint64_t switches; /* of the processor to the thread and away from it */
-    uint64_t call;     /* number of the system call */
-    uintptr_t stack;   /* stack pointer */
+    uint64_t switches; /* context switches of the thread so far, voluntary or not */
+    uint64_t call;     /* number of the system call that it is in */
+    uintptr_t stack;   /* its stack pointer */
 };
 
-/* False if the thread runs, waits for the processor or for a page, is stopped outside a system call, or
- * shares its memory with a child that it waits for. */
+/* Whether the thread with the kernel's id `thread` sleeps in a system call; `out` says in which, and is only
+ * then valid. False if it runs, waits for the processor or for a page, is stopped outside a system call, or
+ * shares its memory with a child that it waits for, and where the kernel does not tell. Keeps errno. */
 bool os_asleep(int thread, struct os_sleep *out);
 
-/* Whether the stack of the thread, from its stack pointer to `stack_end`, has what the kernel saves when it
- * calls a signal handler. True also if that cannot be told. */
+/* Whether the stack of the thread that `sleep` tells of, from its stack pointer to `stack_end`, has what the
+ * kernel saves when it calls a signal handler. True also if that cannot be told. */
 bool os_in_signal_handler(const struct os_sleep *sleep, uintptr_t stack_end);
 
-/* How often the thread was switched to and away from; false if that cannot be told. */
+/* Stores the context switches of `thread` so far, voluntary or not, in `out`; false if the
+ * kernel does not tell. */
 bool os_switches(int thread, uint64_t *out);
 
+/* The kernel's id of the calling thread. */
 int os_thread_id(void);
-/* An address above the first thread's frames; 0 if unknown. */
+/* An address above the frames of the process's first thread; 0 if unknown. */
 uintptr_t os_main_stack_end(void);
 
 #endif

@@ -10,9 +10,10 @@ void *os_map(void *hint, size_t bytes, int protection, int extra_flags) {
 
 #ifdef HAKMEM_FAULTS
 static struct {
-    /* relaxed: a test sets them while nobody is inside, or accepts a late effect */
-    _Atomic long after;
-    _Atomic long count;
+    /* relaxed everywhere: a test sets them while no other thread is inside, or accepts that it takes
+     * effect a call late */
+    _Atomic long after; /* calls that still succeed */
+    _Atomic long count; /* calls that then fail; below 0: all */
 } faults[OS_FAULT_KINDS];
 
 void os_fault_set(enum os_fault kind, long after, long count) {

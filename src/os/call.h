@@ -26,7 +26,7 @@ static inline void count_call(void) {
     atomic_fetch_add_explicit(&os_calls, 1, memory_order_relaxed);
 }
 
-/* Whether a test wants this call to fail; errno is set then. */
+/* Whether a test wants the next call of this kind to fail; if so, errno is ENOMEM. */
 #ifdef HAKMEM_FAULTS
 bool fault_due(enum os_fault kind);
 #else
@@ -36,7 +36,7 @@ static inline bool fault_due(enum os_fault kind) {
 }
 #endif
 
-/* The result of a call of free's, with errno as it was before. */
+/* Evaluates `call`, which free() may make, and restores errno; its value is the result of the call. */
 #define KEEPING_ERRNO(type, call)                                                                            \
     __extension__({                                                                                          \
         int saved_errno = errno;                                                                             \
@@ -45,7 +45,7 @@ static inline bool fault_due(enum os_fault kind) {
         result;                                                                                              \
     })
 
-/* Anonymous memory; NULL if there is none. */
+/* Maps private anonymous memory, as mmap with these arguments; NULL with errno if it fails. */
 void *os_map(void *hint, size_t bytes, int protection, int extra_flags);
 
 #endif

@@ -15,21 +15,21 @@
 #include <unistd.h>
 
 #define PATH_BYTES 512
-#define FILE_NAME_BYTES 32 /* of the files read below, the longest with its slash */
+#define FILE_NAME_BYTES 32 /* room for the longest name of a file read below, with its slash */
 #define NO_VALUE UINT64_MAX
-/* Of so many reads, which are some tens of system calls each, one looks whether the process was moved. */
+/* One of so many calls of cgroup_read checks whether the process was moved to another group. */
 #define READS_OF_A_PLACE 4
 
-/* Where the process's group is. Another thread may fork at any moment: while `looked` is false, the rest
- * means nothing. */
+/* Where the process's group is. Another thread may fork while this is being written: the rest means something
+ * only where `looked` is true. */
 static struct {
-    _Atomic bool looked;
+    _Atomic bool looked; /* release in cgroup_find pairs with the acquire in cgroup_read */
     bool v1;
-    unsigned reads; /* since anybody looked */
-    size_t mount_length;
-    bool known; /* the next: as the system names it, empty for the top */
-    char group[PATH_BYTES];
-    char path[PATH_BYTES]; /* empty: there is none */
+    unsigned reads;         /* since cgroup_find */
+    size_t mount_length;    /* the part of `path` that is the mount */
+    bool known;             /* `group` is set */
+    char group[PATH_BYTES]; /* as /proc/self/cgroup names it; empty for the top */
+    char path[PATH_BYTES];  /* the folder with its files; empty: none was found */
 } found;
 
 #ifdef HAKMEM_FAULTS
@@ -37,7 +37,7 @@ static const char *root = "";
 
 void cgroup_set_root(const char *prefix) {
     root = prefix;
-    /* relaxed: nobody else is in here */
+    /* relaxed: a test calls this while no other thread is in here */
     atomic_store_explicit(&found.looked, false, memory_order_relaxed);
 }
 #else
@@ -58,8 +58,9 @@ static bool complete(const struct text *t) {
     return t->length + 1 < t->capacity;
 }
 
-/* The text up to `end`, never beyond the line, whose other fields then are empty. Fields that end in a space
- * are mountinfo's, which writes odd characters as a backslash and three octal digits. */
+/* Reads the text up to the character `end` into `out`, never beyond the end of the line, behind which further
+ * fields read as empty. Fields that end in a space are mountinfo's, which writes odd characters as a
+ * backslash and three octal digits. */
 static void read_field(struct reader *r, int end, struct text *out) {
     truncate_text(out, 0);
     while (!line_ended(r)) {
@@ -86,7 +87,7 @@ static void next_line(struct reader *r) {
     }
 }
 
-/* Whether "memory" is one of a list with commas. */
+/* Whether "memory" is one of the words in `list`, which commas separate. */
 static bool lists_memory(const char *list) {
     static const char word[] = "memory";
     for (const char *at = list; (at = strstr(at, word)) != NULL; at++) {
@@ -98,7 +99,7 @@ static bool lists_memory(const char *list) {
     return false;
 }
 
-/* `path` becomes the two put together, below the tests' root. */
+/* Makes `path` the tests' root, `a` and `b`, one behind the other. */
 static void join(struct text *path, const char *a, const char *b) {
     truncate_text(path, 0);
     if (root[0] != '\0') {
@@ -108,6 +109,7 @@ static void join(struct text *path, const char *a, const char *b) {
     text_string(path, b);
 }
 
+/* Opens `path` below the tests' root, using `scratch` to put the two together. */
 static bool open_own(struct reader *r, const char *path, struct text *scratch) {
     if (root[0] == '\0') {
         return reader_open(r, path);
@@ -116,8 +118,8 @@ static bool open_own(struct reader *r, const char *path, struct text *scratch) {
     return complete(scratch) && reader_open(r, scratch->buffer);
 }
 
-/* The path of the own group in the hierarchy that has the memory controller: that of v1 if it is listed with
- * one, else v2's. Empty for the top. A line: "number:controllers:path" */
+/* Reads into `group` the path of the process's group in the hierarchy that has the memory controller: v1's if
+ * the controller is listed there, else v2's; empty for the top. A line is "number:controllers:path". */
 static bool read_own_group(struct reader *r, struct text *group, struct text *field, bool *v1) {
     bool any = false;
     if (!open_own(r, "/proc/self/cgroup", field)) {
@@ -147,13 +149,13 @@ static bool exists(const char *path) {
     return syscall(SYS_faccessat, AT_FDCWD, path, F_OK) == 0;
 }
 
-/* Whether the path leads out of what the namespace shows. */
+/* Whether `path` begins with "/..": it leads out of what the namespace of control groups shows. */
 static bool leads_out(const char *path) {
     return strncmp(path, "/..", 3) == 0 && (path[3] == '/' || path[3] == '\0');
 }
 
-/* Where `group` is below a mount that shows the hierarchy from `top` down; NULL if it cannot be there.
- * `*certain` is set if nothing was guessed. */
+/* The path of `group` below a mount that shows the hierarchy from `top` down; NULL if it cannot be there.
+ * `*certain` is set to whether `top` begins the group's path, so that nothing was guessed. */
 static const char *place_below(const char *top, const char *group, bool *certain) {
     size_t length = strlen(top);
     if (length == 1) {
@@ -167,9 +169,9 @@ static const char *place_below(const char *top, const char *group, bool *certain
     return leads_out(rest) ? NULL : rest;
 }
 
-/* Takes the group under the mount for found if it is there; true if it is just where it was expected. Of a
- * path that is the host's, only the last components may exist in a container, or none: then the mount itself
- * stands for the group. */
+/* Stores in `found` where the group is below `mount`, if it is there; true if it is at `rest`, as expected.
+ * Of a path that is the host's, only the last components may exist in a container, or none: then the mount
+ * itself stands for the group. */
 static bool settle(const struct text *mount, const char *rest, struct text *path) {
     for (bool as_expected = true;; as_expected = false) {
         join(path, mount->buffer, rest);
@@ -188,14 +190,15 @@ static bool settle(const struct text *mount, const char *rest, struct text *path
     }
 }
 
-/* A line: "id parent device root mount-point options tags... - type source options" */
+/* Looks through the mounts for `group`, and stores in `found` where it is. A line is
+ * "id parent device root mount-point options tags... - type source options". */
 static void search_mounts(struct reader *r, const struct text *group, struct text *field) {
     char mount_buffer[PATH_BYTES];
     struct text mount = TEXT_ON(mount_buffer);
     if (!open_own(r, "/proc/self/mountinfo", field)) {
         return;
     }
-    /* The first guess will do, unless a mount turns up that leaves nothing to guess. */
+    /* The first guess is taken, unless a later mount makes it certain where the group is. */
     for (bool done = false; r->last >= 0 && !done; next_line(r)) {
         for (int i = 0; i < 4; i++) {
             read_field(r, ' ', field);
@@ -219,10 +222,11 @@ static void search_mounts(struct reader *r, const struct text *group, struct tex
 }
 
 void cgroup_forget(void) {
-    /* relaxed: who reads it next is the same thread, or one that is made later */
+    /* relaxed: whoever reads it next is this thread, or one that this one makes later */
     atomic_store_explicit(&found.looked, false, memory_order_relaxed);
 }
 
+/* Whether the process's group is another one than that in `found`. */
 static COLD bool is_moved(void) {
     struct reader r;
     char group_buffer[PATH_BYTES];
@@ -241,7 +245,8 @@ bool cgroup_find(void) {
     char field_buffer[PATH_BYTES];
     struct text group = TEXT_ON(group_buffer);
     struct text field = TEXT_ON(field_buffer);
-    /* relaxed, then release below: the copy that a child gets must not have `looked` without the rest */
+    /* relaxed, with the fence behind it and the release store at the end: the copy of `found` that a forked
+     * child gets must not have `looked` while the rest is half written */
     atomic_store_explicit(&found.looked, false, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
     found.path[0] = '\0';
@@ -252,13 +257,14 @@ bool cgroup_find(void) {
         memcpy(found.group, group.buffer, group.length + 1);
         search_mounts(&r, &group, &field);
     }
-    atomic_store_explicit(&found.looked, true, memory_order_release);
+    atomic_store_explicit(&found.looked, true, memory_order_release); /* pairs with cgroup_read's acquire */
     errno = saved_errno;
     return found.path[0] != '\0';
 }
 
-/* The number behind `key`, which begins a line of the level's file; behind a '=' without its decimal point.
- * NO_VALUE for anything else: no such file or line, "max", what v1 has for it, and nonsense. */
+/* The number behind `key` in the line of the level's `file` that begins with it; if the key ends in '=', the
+ * number's decimal point is left out, so that 1.25 reads as 125. NO_VALUE for anything else: no such file or
+ * line, "max", the huge number that v1 has for no limit, and nonsense. */
 static uint64_t read_value(struct text *level, const char *file, const char *key) {
     struct reader r;
     size_t level_length = level->length;
@@ -302,6 +308,7 @@ static uint64_t smaller(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
+/* Takes the limit and the use of the group whose folder `level` names into `out`. */
 static void read_level(struct text *level, struct cgroup_memory *out) {
     const char *current = "/memory.current";
     const char *droppable = "inactive_file ";
@@ -309,25 +316,25 @@ static void read_level(struct text *level, struct cgroup_memory *out) {
     if (found.v1) {
         current = "/memory.usage_in_bytes";
         droppable = "total_inactive_file ";
-        /* The second is the smallest of all levels, even of those that cannot be seen from here. */
+        /* hierarchical_memory_limit is the smallest of all levels, even of those that cannot be seen here. */
         limit = smaller(read_value(level, "/memory.limit_in_bytes", ""),
                         read_value(level, "/memory.stat", "hierarchical_memory_limit "));
     } else {
         limit = read_value(level, "/memory.high", "");
         if (limit != NO_VALUE) {
-            /* .local: memory.events counts the groups inside, too, which may be other programs */
+            /* memory.events would also count the groups inside this one, which may be other programs. */
             out->throttled += value_or_0(read_value(level, "/memory.events.local", "high "));
         }
         limit = smaller(limit, read_value(level, "/memory.max", ""));
     }
     if (limit == NO_VALUE) {
-        return; /* memory.stat is the one that costs the kernel work */
+        return; /* before memory.stat is read, which costs the kernel work */
     }
     uint64_t used = value_or_0(read_value(level, current, ""));
     used -= smaller(used, value_or_0(read_value(level, "/memory.stat", droppable)));
     uint64_t room = limit - smaller(limit, used);
     out->limit_bytes = smaller(out->limit_bytes, limit);
-    /* Of several that are over their limits, the innermost. */
+    /* Of several levels that are over their limits, the innermost one counts, which is read first. */
     if (room < out->room_bytes) {
         out->room_bytes = room;
         out->used_bytes = used;

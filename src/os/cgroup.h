@@ -21,22 +21,25 @@ extern "C" {
  * and memory.high; what it uses is without the file cache that the kernel would drop first (inactive_file).
  */
 struct cgroup_memory {
-    uint64_t limit_bytes; /* the smallest limit of all levels; UINT64_MAX: none, as in the next */
-    uint64_t room_bytes;  /* to the limit of the level that is nearest to its own; 0 at or over it */
-    uint64_t used_bytes;  /* by that level, other processes included; 0 without limit */
-    uint64_t throttled;   /* times that a level was held up over its memory.high; v1: 0 */
-    uint64_t pressure;    /* of the last 10 s, how long tasks of the own group waited for memory, in
+    uint64_t limit_bytes; /* the smallest limit of all levels; UINT64_MAX without limit */
+    uint64_t room_bytes;  /* what the level nearest to its limit may still use; 0 at or over the limit,
+                             UINT64_MAX without limit */
+    uint64_t used_bytes;  /* what that level uses, other processes included; 0 without limit */
+    uint64_t throttled;   /* how often levels were held up over their memory.high, in sum; v1: 0 */
+    uint64_t pressure;    /* how much of the last 10 s tasks of the own group waited for memory, in
                              hundredths of a percent; v1, or a kernel without PSI: 0 */
 };
 
 /* Looks up where the group's files are; false if they cannot be seen or the path is too long. cgroup_read
- * calls it at first, when the group is gone, and when the process turns out to have been moved, for which it
- * looks now and then. */
+ * calls it the first time, when the group is gone, and when the process turns out to have been moved to
+ * another group, which it checks now and then. */
 bool cgroup_find(void);
-/* In a forked child, which may be moved before it goes on: the next cgroup_read looks anew. */
+/* Makes the next cgroup_read look the group up anew: for a forked child, which may be moved
+ * before it goes on. */
 void cgroup_forget(void);
 
-/* False, with `out` as without any limit, if there is no group to be seen. Some tens of system calls. */
+/* Reads the limits and the use of all levels into `out`; false, with `out` as without any limit, if no group
+ * can be seen. Some tens of system calls. */
 bool cgroup_read(struct cgroup_memory *out);
 
 #ifdef HAKMEM_FAULTS

@@ -14,10 +14,10 @@ static struct timespec read_clock(clockid_t clock) {
 
 #ifdef HAKMEM_FAULTS
 static struct {
-    /* relaxed: a test sets them; which thread reads the clock first does not matter */
-    _Atomic unsigned after; /* 0: no stall is to come */
-    _Atomic uint64_t next_ns;
-    _Atomic uint64_t passed_ns;
+    /* relaxed everywhere: a test sets them, and which thread reads the clock first does not matter */
+    _Atomic unsigned after;     /* calls of os_now_ns until the stall; 0: none is to come */
+    _Atomic uint64_t next_ns;   /* how long that stall is */
+    _Atomic uint64_t passed_ns; /* all stalls so far */
 } stall;
 
 void os_clock_stall(unsigned after, uint64_t ns) {

@@ -1,7 +1,7 @@
 /* Clocks beside os_now_ms.
  *
- * Promises no system call where the kernel has a vDSO, but where it says so, and to keep errno. Relies on
- * libc's clock_gettime.
+ * Promises to keep errno, and, where the kernel has a vDSO, to make no system call except where a function
+ * says so. Relies on libc's clock_gettime.
  */
 #ifndef HAKMEM_OS_CLOCK_H
 #define HAKMEM_OS_CLOCK_H
@@ -13,17 +13,17 @@
 extern "C" {
 #endif
 
-/* Only goes forward; exact, for measuring short times. */
+/* Nanoseconds of a clock that only goes forward; exact, for measuring short times. */
 uint64_t os_now_ns(void);
-/* That the calling thread has had of the processor. A system call. */
+/* Nanoseconds of processor time that the calling thread has used. A system call. */
 uint64_t os_thread_ns(void);
-/* Since 1970. */
+/* Milliseconds since 1970. */
 uint64_t os_real_ms(void);
 
 /* A counter of the processor's, for the question whether any time has passed: it costs no system call and no
- * page of libc's. OS_TICKS_SHORT of them take 16 µs to 1 ms. 0 where there is none. It may jump when the
- * thread moves to another processor. A program that makes the processor refuse it (prctl, PR_SET_TSC) would
- * end by it, as would any that it starts: libc's loader reads it, too. */
+ * page of libc's. OS_TICKS_SHORT ticks take 16 µs to 1 ms; where there is no counter, os_ticks and it are 0.
+ * It may jump when the thread moves to another processor. A program that makes the processor refuse it
+ * (prctl, PR_SET_TSC) would end by it, as would any that it starts: libc's loader reads it, too. */
 #if defined(__x86_64__)
 #define OS_TICKS_SHORT ((uint64_t)1 << 20)
 static inline uint64_t os_ticks(void) {
@@ -43,8 +43,8 @@ static inline uint64_t os_ticks(void) {
 }
 #endif
 
-/* Whether so many have gone by since `*then`, which is now from then on. Where there is no counter they
- * always have; where it has jumped, perhaps. */
+/* Whether `ticks`, a multiple of OS_TICKS_SHORT or a part of it, have gone by since `*then`; if so, sets
+ * `*then` to now. Always true where there is no counter, and perhaps where it has jumped. */
 static inline bool os_ticks_passed(uint64_t *then, uint64_t ticks) {
     uint64_t now = os_ticks();
     if (now - *then < ticks) {
@@ -55,8 +55,8 @@ static inline bool os_ticks_passed(uint64_t *then, uint64_t ticks) {
 }
 
 #ifdef HAKMEM_FAULTS
-/* For tests: the machine stands still for `ns` just before os_now_ns is called for the `after`th time from
- * now. */
+/* For tests: from the `after`th call from now on (1 is the next), os_now_ns is `ns` later than the clock, as
+ * if the machine had stood still. */
 void os_clock_stall(unsigned after, uint64_t ns);
 #endif
 

@@ -14,11 +14,12 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+/* The standard error of the start. Written before main, by one thread. */
 static struct {
-    bool noted;
-    bool open;     /* at the start */
-    int duplicate; /* 0 where there is none */
-    uint64_t device, inode;
+    bool noted;             /* the rest is set */
+    bool open;              /* it was open at the start */
+    int duplicate;          /* a descriptor of it; 0, or -1, if there is none */
+    uint64_t device, inode; /* which file it is */
 } kept;
 
 static bool is_file(int fd, uint64_t device, uint64_t inode) {
@@ -29,7 +30,7 @@ static bool is_file(int fd, uint64_t device, uint64_t inode) {
 /* Another descriptor of the same file, with a high number and closed on exec; -1 with errno. */
 static int duplicate_of(int fd) {
     int duplicate = fcntl(fd, F_DUPFD_CLOEXEC, 200);
-    /* few are allowed */
+    /* EINVAL: the process may not have so many descriptors */
     return duplicate < 0 && errno == EINVAL ? fcntl(fd, F_DUPFD_CLOEXEC, 10) : duplicate;
 }
 
@@ -53,7 +54,7 @@ void os_keep_error_output(void) {
     }
 }
 
-/* Whether a file of this path can be made. */
+/* Whether the folder of `path` lets the process make a file in it. */
 static COLD bool folder_allows(const char *path) {
     const char *name = strrchr(path, '/');
     char buffer[1024] = ".";
@@ -64,7 +65,7 @@ static COLD bool folder_allows(const char *path) {
     return access(buffer, W_OK | X_OK) == 0;
 }
 
-/* The standard stream that is the file; -1 if none is. */
+/* The number of the standard stream that is `file`, standard error first; -1 if none is. */
 static COLD int stream_of(const struct stat *file) {
     for (int fd = STDERR_FILENO; fd >= STDIN_FILENO; fd--) {
         if (is_file(fd, file->st_dev, file->st_ino)) {
@@ -74,7 +75,8 @@ static COLD int stream_of(const struct stat *file) {
     return -1;
 }
 
-/* By such a name it is the one of the start, closed or not, and whatever has taken its number since. */
+/* Whether `path` is a name of descriptor 2. Such a name means the standard error of the start, even if the
+ * program has closed it, or another file has its number since. */
 static COLD bool names_error_output(const char *path) {
     static const char names[][16] = {"/dev/stderr", "/dev/fd/2", "/proc/self/fd/2"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -85,13 +87,13 @@ static COLD bool names_error_output(const char *path) {
     return false;
 }
 
-/* Whether the file can be expected to be there for writing in the end, as far as that can be told without
- * opening it. */
+/* Whether a report at the end can be expected to find `path` writable, as far as that can be told
+ * without opening it. */
 static COLD bool will_be_there(const char *path) {
     struct stat status;
     if (stat(path, &status) != 0) {
         bool is_missing = errno == ENOENT;
-        bool is_link = lstat(path, &status) == 0; /* to what is not there */
+        bool is_link = lstat(path, &status) == 0; /* a link to a file that is not there */
         return is_missing && !is_link && folder_allows(path);
     }
     bool is_null = S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3);
@@ -113,14 +115,14 @@ int os_error_output(void) {
     if (!kept.noted) {
         return STDERR_FILENO;
     }
-    /* One closes standard error, another all but the standard streams. */
+    /* Some programs close standard error, others all descriptors but the standard streams. */
     return kept.duplicate > 0 && is_kept(kept.duplicate) ? kept.duplicate
            : is_kept(STDERR_FILENO)                      ? STDERR_FILENO
                                                          : -1;
 }
 
-/* By the kernel itself: libc's open is a cancellation point. A pipe that nobody reads does not make the
- * program wait. */
+/* Opens the file `path` for writing, emptied; -1 with errno. By a system call proper, because libc's open is
+ * a cancellation point; with O_NONBLOCK, so that a pipe that nobody reads does not make the program wait. */
 static int open_emptied(const char *path) {
     return (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK,
                         0644);
@@ -129,7 +131,7 @@ static int open_emptied(const char *path) {
 int os_open_report(const char *path) {
     struct stat status;
     if (names_error_output(path)) {
-        return duplicate_of(os_error_output()); /* EBADF of none */
+        return duplicate_of(os_error_output()); /* if that is -1: -1 with EBADF */
     }
     int stream = stat(path, &status) == 0 ? stream_of(&status) : -1;
     return stream > STDIN_FILENO ? duplicate_of(stream) : open_emptied(path);

@@ -1,24 +1,27 @@
 /* Where reports go when the process ends: the standard error of its start, or a file.
  *
- * Promises that no other file is written to in the place of that standard error, though the program may have
- * closed every descriptor and opened its own files under the same numbers.
+ * Promises that no other file is written to in place of that standard error, though the program may have
+ * closed every descriptor and opened its own files under the same numbers. Relies on the first two functions
+ * being called before main, by one thread. Changes errno.
  */
 #ifndef HAKMEM_OS_KEPT_H
 #define HAKMEM_OS_KEPT_H
 
-/* Before main, for a report that is to go there. Many programs close their standard error in a last handler,
- * to see whether that works: a duplicate stays open, which programs that look through their descriptors see.
- */
+/* Before main, for a report that is to go to standard error: keeps a duplicate of it open, because many
+ * programs close theirs in a last handler, to see whether that works. Programs that look through their
+ * descriptors see the duplicate. */
 void os_keep_error_output(void);
-/* Before main, for a report to this file, whose place it takes only if that cannot be written. Keeps it if
- * that is so already, or if the file is no ordinary one (a pipe without a reader refuses). Else it opens
- * nothing, and what a program has closed by the time when its disk is full is gone. */
+/* Before main, for a report to the file `path`, which goes to standard error only if the file cannot be
+ * written. Keeps a duplicate, as os_keep_error_output, if the file cannot be written already now or is no
+ * ordinary one (a pipe without a reader refuses). Otherwise it only notes which file standard error is: if
+ * the program closes that, and the report's file then cannot be written, the report is lost. */
 void os_keep_error_output_for(const char *path);
-/* A new descriptor of that file, emptied; of one that is the program's standard output or error already, as
- * they are (/dev/stderr may be a log). -1 with errno. */
+/* A new descriptor for a report to `path`, whose contents are dropped; if the file is the program's
+ * standard output or error already, a duplicate of that, and the contents stay (/dev/stderr may be a
+ * log). -1 with errno. */
 int os_open_report(const char *path);
-/* A descriptor of it; -1 if the program has closed it. What is the standard error now, if neither was called.
- */
+/* A descriptor of the standard error of the start; -1 if the program has closed it. If neither of the first
+ * two functions was called: descriptor 2, whatever it is now. */
 int os_error_output(void);
 
 #endif

@@ -3,10 +3,10 @@
 #include "os/os.h"
 
 #define SPINS_BEFORE_SLEEP 40
-/* Some 50 us, which it takes to wake a thread. */
+/* Spins that take some 50 us, as long as it takes to wake a thread. */
 #define SPINS_OF_A_MOMENT 1000
 
-/* relaxed, all of these: statistics */
+/* relaxed everywhere: statistics */
 static const struct lock *_Atomic apart;
 static _Atomic uint64_t waits_apart, waits;
 
@@ -40,7 +40,7 @@ COLD void lock_wait(struct lock *lock) {
         }
         relax();
     }
-    /* acquire pairs with lock_release; 2 because others may already sleep */
+    /* acquire pairs with the release in lock_release; 2, because others may already sleep */
     while (atomic_exchange_explicit(&lock->state, 2, memory_order_acquire) != 0) {
         os_wait(&lock->state, 2);
     }
@@ -52,7 +52,7 @@ COLD void lock_wake(struct lock *lock) {
 
 COLD void lock_hand_over(struct lock *lock) {
     lock_release(lock);
-    /* relaxed: only to see whether it was taken */
+    /* relaxed: only to see whether the woken thread has taken it */
     for (int i = 0; i < SPINS_OF_A_MOMENT && atomic_load_explicit(&lock->state, memory_order_relaxed) == 0;
          i++) {
         relax();

@@ -15,14 +15,19 @@ struct lock {
     _Atomic uint32_t state; /* 0 free, 1 held, 2 held and somebody may sleep */
 };
 
-/* How often a thread found a lock taken; those of one lock are counted apart. */
+/* Counts apart from now on how often threads find `lock` taken. */
 void lock_count_apart(const struct lock *lock);
+/* How often a thread found that lock taken. */
 uint64_t lock_waits_apart(void);
-uint64_t lock_waits(void); /* of all others */
+/* How often a thread found any other lock taken. */
+uint64_t lock_waits(void);
 
+/* lock_acquire's slow path: spins for a moment, then sleeps until the lock is the caller's. */
 void lock_wait(struct lock *lock);
+/* lock_release's slow path: wakes one thread that sleeps for the lock. */
 void lock_wake(struct lock *lock);
 
+/* Takes the lock if it is free, without waiting; false if it is held. */
 static inline bool lock_try(struct lock *lock) {
     uint32_t expected = 0;
     /* acquire pairs with the release in lock_release */
@@ -43,17 +48,17 @@ static inline void lock_release(struct lock *lock) {
     }
 }
 
-/* Whoever holds it: somebody may be asleep for it. relaxed: a hint */
+/* For the holder of the lock: whether somebody may be asleep, waiting for it. relaxed: a hint */
 static inline bool lock_is_wanted(const struct lock *lock) {
     return atomic_load_explicit(&lock->state, memory_order_relaxed) == 2;
 }
 
-/* Releases a lock that is wanted, and gives whoever was woken a moment to take it: a thread that soon takes
- * it again would else mostly be faster. */
+/* Releases a lock that lock_is_wanted, and gives whoever is woken a moment to take it: otherwise the caller,
+ * if it soon takes the lock again, would mostly be faster. */
 void lock_hand_over(struct lock *lock);
 
-/* Ends what the thread that forked took before: in the parent a release; in the child, whose only thread
- * inherits the lock, there is nobody to wake. */
+/* Releases a lock that the thread took before it forked; `child` says in which process. In the child, whose
+ * only thread inherits the lock, there is nobody to wake. */
 static inline void lock_end_fork(struct lock *lock, bool child) {
     if (child) {
         /* relaxed: there is no other thread yet */

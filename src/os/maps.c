@@ -17,7 +17,7 @@ void maps_copy(struct sink *sink) {
     }
 }
 
-/* Reads a hexadecimal number and steps over the byte behind it. */
+/* Reads the hexadecimal number at `*at`, and steps over it and the byte behind it. */
 static uintptr_t number(const char **at) {
     uintptr_t value = 0;
     for (;; (*at)++) {
@@ -33,8 +33,8 @@ static uintptr_t number(const char **at) {
     }
 }
 
-/* "start-end rwxp offset device inode    path"; `previous` is the mapping before it, whose file goes on as a
- * rule. */
+/* Fills `m` in from its line, "start-end rwxp offset device inode    path". Needs the previous mapping's path
+ * and load address, because a file as a rule has several mappings, all with the address of the first. */
 static void parse(struct mapping *m, const char *previous_path, uintptr_t previous_load_address) {
     const char *at = m->line;
     m->start = number(&at);

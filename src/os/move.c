@@ -12,7 +12,7 @@
 #define MREMAP_DONTUNMAP 4
 #endif
 
-/* What no other mapping begins with at this place. */
+/* Words written to the target before the kernel may unmap it: no other mapping there begins with them. */
 struct marker {
     uintptr_t of, between;
 };
@@ -24,7 +24,8 @@ COLD static bool still_begins_with(const void *at, struct marker marker) {
            found.between == marker.between;
 }
 
-/* A range that is one area of the kernel's, or fails with EFAULT. */
+/* Moves a range as os_move_pages does, if it is one area of the kernel's; if it is several, OS_NOT_MOVED
+ * with errno EFAULT. */
 COLD static enum os_move move_area(void *from, void *to, size_t bytes) {
     if (fault_due(OS_FAULT_REMAP)) {
         return OS_NOT_MOVED;
@@ -32,7 +33,8 @@ COLD static enum os_move move_area(void *from, void *to, size_t bytes) {
     /* First to a place of the kernel's choice: want of address space, too many mappings and pages of
      * several areas end here, with nothing touched. Given a place, the kernel clears it before it looks. */
     count_call();
-    /* libc hands on the last argument, which kernels look at, as it finds it. */
+    /* The last argument is given though it has no meaning here: kernels look at it, and libc hands on
+     * whatever stands in its place. */
     void *between = mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
     if (between == MAP_FAILED) {
         return OS_NOT_MOVED;
@@ -59,8 +61,9 @@ COLD static enum os_move move_area(void *from, void *to, size_t bytes) {
     return OS_TARGET_LOST;
 }
 
-/* What was moved before and has grown since is several areas, each of which moves on its own. What does not
- * is copied. False if a part of the target is lost; `*done` bytes have been moved or copied before it. */
+/* Moves a range that may be several areas of the kernel's by halving it until each piece is one area; pieces
+ * that cannot be moved are copied. Adds what was moved or copied to `*done`. False if a part of the target is
+ * lost: the `*done` bytes before it are at the target. */
 COLD static bool move_areas(char *from, char *to, size_t bytes, size_t *done) {
     enum os_move move = move_area(from, to, bytes);
     if (move == OS_NOT_MOVED && errno == EFAULT && bytes > OS_MOVE_GRANULE_BYTES) {
@@ -92,6 +95,6 @@ COLD enum os_move os_move_pages(void *from, void *to, size_t bytes) {
         return OS_MOVED;
     }
     memcpy(from, to, done);
-    os_purge(to, done); /* for ever */
+    os_purge(to, done); /* the target is not used again */
     return OS_TARGET_LOST;
 }

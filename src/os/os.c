@@ -31,8 +31,8 @@
 #define SYS_process_madvise 440
 #endif
 
-/* The last reservation: below it there is room as a rule, since the kernel fills the address space downwards.
- * relaxed: a hint */
+/* Where the last reservation begins: below it there is room as a rule, since the kernel fills the address
+ * space downwards. relaxed everywhere: a hint */
 static _Atomic uintptr_t reserved_last;
 
 uint64_t os_call_count(void) {
@@ -41,7 +41,8 @@ uint64_t os_call_count(void) {
 
 void os_release(void *address, size_t bytes) {
     uintptr_t start = (uintptr_t)address;
-    /* What lay lowest leaves its place to the next: the page map is made usable for no more than that. */
+    /* What was reserved last leaves its place to the next: otherwise reservations would wander downwards, and
+     * more and more of the page map would have to be made usable. */
     atomic_compare_exchange_strong_explicit(&reserved_last, &start, start + bytes, memory_order_relaxed,
                                             memory_order_relaxed);
     count_call();
@@ -49,10 +50,11 @@ void os_release(void *address, size_t bytes) {
 }
 
 /* ThreadSanitizer replaces an address that it does not like by NULL and leaves the flag, by which root then
- * gets page 0; without it, the address is a hint. */
+ * gets page 0; without the flag, the address is a hint. */
 #define AT_THIS_PLACE (SANITIZED ? 0 : MAP_FIXED_NOREPLACE)
 
-/* Without memory behind it, at this place or not at all. */
+/* Maps address space without memory behind it at `place`; NULL if that is not to be had, with errno ENOMEM if
+ * there is no room at all. */
 static char *reserve_at(char *place, size_t bytes) {
     char *given = os_map(place, bytes, PROT_NONE, AT_THIS_PLACE);
     if (given == NULL || given == place) {
@@ -62,11 +64,12 @@ static char *reserve_at(char *place, size_t bytes) {
     return NULL;
 }
 
-/* Each place asked for is below the last one, until here: the first page of all is no place, and what has to
- * lie low needs room. */
+/* Below this no place is asked for: page 0 cannot be used, and the program's mappings that must
+ * lie low need room. */
 #define LOWEST_ASKED_FOR ((uintptr_t)4 << 30)
 
-/* Debuggers write what nobody can read, or what reads as zeros, as so many bytes of a core file. */
+/* Whether a range is part of core files. Debuggers would write address space that cannot be read, or reads as
+ * zeros, into a core file byte for byte. */
 static void set_dumped(void *address, size_t bytes, bool dumped) {
     count_call();
     KEEPING_ERRNO(int, madvise(address, bytes, dumped ? MADV_DODUMP : MADV_DONTDUMP));
@@ -164,7 +167,7 @@ bool os_ask_for_huge_pages(void *address, size_t bytes, bool wanted) {
 }
 
 #ifdef HAKMEM_FAULTS
-static _Atomic uint64_t huge_page_ns; /* relaxed: a test sets it before it looks what follows */
+static _Atomic uint64_t huge_page_ns; /* relaxed everywhere: a test sets it before it looks what follows */
 
 void os_fault_set_huge_page_ns(uint64_t ns) {
     atomic_store_explicit(&huge_page_ns, ns, memory_order_relaxed);
@@ -187,11 +190,11 @@ COLD uint64_t os_touch(void *address) {
 }
 
 COLD bool os_back_by_huge_page(void *address, uint64_t *took_ns) {
-    unsigned char last = 1; /* where the kernel does not say, more may be resident, and not less */
+    unsigned char last = 1; /* if mincore fails, all counts as resident: too much rather than too little */
     *took_ns = 0;
     count_call();
-    bool may_split =
-        KEEPING_ERRNO(int, madvise(address, 0, MADV_COLD)) == 0; /* of nothing: does it know that? */
+    bool may_split = KEEPING_ERRNO(int, madvise(address, 0, MADV_COLD)) ==
+                     0; /* 0 bytes: does the kernel know the advice? */
     if (!may_split || !os_ask_for_huge_pages(address, OS_HUGE_PAGE_BYTES, true)) {
         return false;
     }
@@ -203,7 +206,7 @@ COLD bool os_back_by_huge_page(void *address, uint64_t *took_ns) {
 }
 
 COLD void os_split_huge_page(void *part, size_t bytes) {
-    /* The kernel splits what it is told about a part of, whatever it is told. */
+    /* The kernel splits a huge page when it is told that a part of it is cold. */
     count_call();
     (void)KEEPING_ERRNO(int, madvise(part, bytes, MADV_COLD));
 }
@@ -242,7 +245,7 @@ COLD bool os_peek(void *to, const uintptr_t *from, size_t count, size_t bytes) {
         there[i] = (struct iovec){(void *)from[i], bytes};
     }
     count_call();
-    /* The last argument lies on the stack, where an int is but half of what libc reads. */
+    /* 0L and not 0: the last argument lies on the stack, where libc reads a long. */
     return KEEPING_ERRNO(long, syscall(SYS_process_vm_readv, getpid(), &here, 1, there, count, 0L)) ==
            (long)(count * bytes);
 }
@@ -267,7 +270,8 @@ long os_advise_many(int process, const struct iovec *ranges, size_t count) {
         return -1;
     }
     count_call();
-    /* Locked or not: a kernel that lets a process advise itself knows that. */
+    /* MADV_DONTNEED_LOCKED takes locked pages and others: kernels that let a process
+     * advise itself know it. */
     return syscall(SYS_process_madvise, process, ranges, count, MADV_DONTNEED_LOCKED, 0);
 }
 
@@ -275,7 +279,7 @@ COLD bool os_renew(void *address, size_t bytes) {
     if (KEEPING_ERRNO(bool, fault_due(OS_FAULT_PURGE))) {
         return false;
     }
-    /* A kernel that fails the first may have unmapped what was there. */
+    /* A kernel that fails the first call may have unmapped what was there; the second maps it again. */
     return KEEPING_ERRNO(bool,
                          os_map(address, bytes, PROT_READ | PROT_WRITE, MAP_FIXED) == address ||
                              os_map(address, bytes, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE) == address);

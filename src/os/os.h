@@ -14,8 +14,9 @@
 #define OS_PAGE_BYTES 4096
 #define OS_HUGE_PAGE_BYTES ((size_t)2 << 20)
 
-/* Whether the kernel's pages are the ones that everything here is built on. Some of aarch64 have larger ones:
- * to give back a page there gives back its neighbours, too, and what the program has in them. */
+/* Whether the kernel's pages are of OS_PAGE_BYTES, on which everything here is built. Some kernels of
+ * aarch64 have larger ones: to give back 4 KiB there would take its neighbours, too, and what the
+ * program has in them. */
 bool os_pages_are_known(void);
 
 /* RLIMIT_AS in bytes; SIZE_MAX if there is none. */
@@ -24,79 +25,86 @@ size_t os_address_space_limit(void);
 /* Address space without memory behind it, aligned; NULL if none is to be had. Counts against
  * RLIMIT_AS, not against the commit limit. Not a part of core files, before os_commit. */
 void *os_reserve(size_t bytes, size_t alignment);
-/* The same at this place (on a page), if nothing is there. */
+/* As os_reserve, but at `place` (on a page), if nothing is mapped there. Keeps errno. */
 enum os_placed { OS_PLACED, OS_OCCUPIED, OS_NO_ROOM };
 enum os_placed os_reserve_at(void *place, size_t bytes);
-/* Address space that reads as zeros without costing memory; likewise. */
+/* As os_reserve, on a page, of address space that reads as zeros without costing memory. */
 void *os_reserve_zeros(size_t bytes);
-/* Ends a reservation. */
+/* Ends a reservation, or a part of one. */
 void os_release(void *address, size_t bytes);
 
-/* Makes reserved pages usable; they read as zero until written. */
+/* Makes reserved pages usable; they read as zero until written. False if the kernel refuses. */
 bool os_commit(void *address, size_t bytes);
 /* Puts memory behind the pages by one trap instead of one for each. False where the kernel cannot (before
- * 5.14) or will not: they then are faulted in one by one. */
+ * 5.14) or will not: the pages are then faulted in one by one. */
 bool os_populate(void *address, size_t bytes);
-/* Whether the kernel shall put huge pages behind memory that is touched from now on. False if it has none. */
+/* Asks the kernel for huge pages behind memory that is touched from now on, or, if not `wanted`, for small
+ * ones. False if it has none. */
 bool os_ask_for_huge_pages(void *address, size_t bytes, bool wanted);
-/* Puts one huge page behind 2 MiB (on a multiple of that) of which no page is resident, and asks for no other
- * there. False if the kernel has none to give, or could not split it: at most the first page then is
- * resident. `took_ns` gets how long the kernel took for it, without what other threads did meanwhile. */
+/* Puts one huge page behind the 2 MiB at `address` (a multiple of that), of which no page is resident; the
+ * kernel is then asked for small pages there again. False if the kernel has no huge page to give, or could
+ * not split one: at most the first small page then is resident. `took_ns` gets the processor time that the
+ * calling thread spent on it. */
 bool os_back_by_huge_page(void *address, uint64_t *took_ns);
-/* Writes a zero to memory that reads as zero, and returns the ns that the kernel took to put pages behind it.
- */
+/* Writes a zero to memory that reads as zero, and returns the ns of processor time that the calling thread
+ * spent until there was memory behind it. */
 uint64_t os_touch(void *address);
-/* Makes the huge page that a part of is about to be purged many small ones, or the kernel would keep all of
- * it until memory is short. It does nothing to memory that others share since a fork. */
+/* Splits the huge page of which `part` is about to be purged into small ones: otherwise the kernel would keep
+ * all of it until memory is short. Does nothing to memory that is shared with others since a fork. */
 void os_split_huge_page(void *part, size_t bytes);
-/* Whether there is memory behind every page. */
+/* Whether every page of the range is resident; false also where the kernel does not tell. */
 bool os_all_resident(void *address, size_t bytes);
 /* One byte for each page from `address` (on a page) on: 1 if it is resident. False if the kernel does not
  * tell. */
 bool os_which_resident(const void *address, size_t pages, unsigned char *out);
-/* Copies `count` (1..OS_PEEK_MOST) pieces of memory, of `bytes` each, one behind the other. They may be
- * unreadable, or nobody's by now: false if any is. */
+/* Copies `count` (1..OS_PEEK_MOST) pieces of memory, of `bytes` each, from the addresses in `from` to `to`,
+ * one behind the other. False if any of them cannot be read, or is not mapped any more. */
 #define OS_PEEK_MOST 16
 bool os_peek(void *to, const uintptr_t *from, size_t count, size_t bytes);
-/* Gives the pages back: they stay usable and read as zero. False if the kernel refuses; those that the
- * program has locked it gives up from 5.18 on, and locks what comes there later. */
+/* Gives the pages back: they stay usable and read as zero. False if the kernel refuses. Pages that the
+ * program has locked the kernel takes from 5.18 on, and locks those that come in their place. */
 bool os_purge(void *address, size_t bytes);
-/* The same for many ranges by one call, for purge.c: the bytes that the kernel took, from the first range on,
- * or -1 and errno. */
+/* Gives back many ranges of the process that the file descriptor `process` stands for, by one call; for
+ * purge.c. Returns the bytes that the kernel took, from the first range on, or -1 with errno. */
 struct iovec;
 long os_advise_many(int process, const struct iovec *ranges, size_t count);
-/* The same, by a mapping of its own, which ends what moving pages did to the kernel's bookkeeping. False
- * if the pages are as they were, or gone: os_commit then tells which. */
+/* Gives the pages back as os_purge does, but by mapping them anew, so that the kernel keeps them as one
+ * area again after pages were moved. False if the pages are as they were, or not mapped any more: os_commit
+ * then tells which. */
 bool os_renew(void *address, size_t bytes);
 
-/* Sleeps while *word == value (may wake early); wakes up to `most` sleepers. */
+/* Sleeps until somebody calls os_wake for `word`, unless it is not `value` any more; may return early. */
 void os_wait(_Atomic uint32_t *word, uint32_t value);
+/* Wakes up to `most` threads that sleep for `word`. */
 void os_wake(_Atomic uint32_t *word, unsigned most);
+/* Sleeps, less if a signal comes; no cancellation point. */
 void os_sleep_ms(uint64_t ms);
-/* A clock that only goes forward, good to a few milliseconds and cheap. */
+/* Milliseconds of a clock that only goes forward, good to a few of them and cheap. */
 uint64_t os_now_ms(void);
-/* The same by a system call, for small programs: libc's function is in pages that they have no other use for,
- * and each one that is mapped brings fifteen more. */
+/* os_now_ms by a system call, for small programs: libc's function is in pages that they have no other use
+ * for, and each one that is mapped brings fifteen more. */
 uint64_t os_now_ms_by_call(void);
 
 /* Resident bytes of the process as the kernel counts them; 0 if unknown. */
 size_t os_resident_bytes(void);
-/* Calls into the kernel that this layer has made for memory. */
+/* How many calls into the kernel this layer has made for memory. */
 uint64_t os_call_count(void);
 
 void os_close(int fd);
 int os_process_id(void);
-/* Remembers the calling process as the one that all this is about: when the library starts and in a forked
- * child, while there is one thread. */
+/* Remembers the calling process as the one whose memory this is. To be called when the library starts and in
+ * a forked child, while there is one thread. */
 void os_note_process(void);
-/* Whether the caller is in it. A process of another number that runs here was not made by fork: it shares the
- * memory with that one (vfork, clone), or libc does not know of it. */
+/* Whether the caller is in the process that os_note_process has remembered. A process of another
+ * number that runs here was not made by fork: it shares the memory with that one (vfork, clone), or
+ * libc does not know of it. */
 bool os_in_own_process(void);
 
 /* Tells this layer of the environment before libc knows it. */
 void os_set_environment(char **environment);
-/* Value of an environment variable, as much of it as `buffer` has room for; works before libc has set up
- * `environ`, too. NULL if it is not set, and in a program that has more rights than whoever started it. */
+/* Copies the value of an environment variable into `buffer`, as much of it as there is room for, and returns
+ * `buffer`; works before libc has set up `environ`, too. NULL if the variable is not set, and in a program
+ * that has more rights than whoever started it. */
 const char *os_environment(const char *name, char *buffer, size_t capacity);
 
 /* Calls `visit` with each variable's name that begins with `prefix`, unless the program has more rights than
@@ -113,7 +121,8 @@ struct os_mapping {
 
 enum os_answer { OS_NO, OS_YES, OS_UNKNOWN };
 
-/* What is mapped at `address`: OS_NO if nothing is, OS_UNKNOWN where /proc cannot be read. Slow. */
+/* Stores in `out` what is mapped at `address`: OS_NO if nothing is, OS_UNKNOWN where /proc cannot be read.
+ * Slow: reads /proc/self/maps. */
 enum os_answer os_find_mapping(uintptr_t address, struct os_mapping *out);
 
 #endif

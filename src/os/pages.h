@@ -7,9 +7,9 @@
 
 #include <stddef.h>
 
-/* NULL if there is none. */
+/* Memory of `bytes`, rounded up to whole pages; NULL if there is none. */
 void *pages_take(size_t bytes);
-/* `bytes` as they were asked for; `pages` may be NULL. */
+/* Gives back what pages_take(bytes) has returned; `pages` may be NULL. */
 void pages_give(void *pages, size_t bytes);
 
 #endif

@@ -41,8 +41,8 @@ static char **known_environment(void) {
     return environ != NULL ? environ : given_environment;
 }
 
-/* A program with more rights than whoever started it (setuid, file capabilities): its environment is that
- * user's, who shall not name the files that it writes. */
+/* Not in a program with more rights than whoever started it (setuid, file capabilities): its environment is
+ * that user's, who shall not name the files that it writes. */
 static bool environment_is_trusted(void) {
     return getauxval(AT_SECURE) == 0;
 }

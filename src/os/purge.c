@@ -12,13 +12,14 @@
 #define PIDFD_SELF_THREAD_GROUP (-10001)
 #endif
 
-/* Fewer ranges are not worth to open a file. */
+/* For fewer ranges it is not worth opening a file. */
 #define RANGES_LEAST 8
 
-/* relaxed: whoever does not see it yet finds out again */
+/* The kernel has refused process_madvise. relaxed everywhere: whoever does not see it yet finds out again */
 static _Atomic bool unknown_to_the_kernel;
 
-/* Whether a filter decides which system calls the thread may make. */
+/* Whether a filter (seccomp) decides which system calls the calling thread may make; true also if
+ * that cannot be told. */
 static bool is_confined(void) {
     static const char wanted[] = "\nSeccomp:\t0\n";
     struct reader r;
@@ -27,14 +28,14 @@ static bool is_confined(void) {
         return true;
     }
     while (matched < sizeof wanted - 1 && reader_next(&r) >= 0) {
-        /* A line begins where one ends, and nowhere else. */
+        /* After a mismatch only the end of a line can begin the text anew. */
         matched = r.last == wanted[matched] ? matched + 1 : r.last == '\n';
     }
     os_close(r.fd);
     return matched < sizeof wanted - 1;
 }
 
-/* The ranges from the first on that are done; 0 if this cannot be had. */
+/* Purges the ranges by one system call; returns how many, from the first on, are done. */
 static size_t purge_by_one_call(const struct iovec *ranges, size_t count) {
     long bytes = os_advise_many(PIDFD_SELF_THREAD_GROUP, ranges, count);
     size_t n = 0;

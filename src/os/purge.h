@@ -19,8 +19,8 @@
 extern "C" {
 #endif
 
-/* As os_purge does with each; `done` gets what it returns. `may_look` says that the file may be
- * opened. */
+/* Gives back each of the `count` ranges as os_purge does, and stores in `done` what that returns for it.
+ * `may_look`: the calling thread has descriptors of its own, so that the file may be opened. */
 void os_purge_many(const struct iovec *ranges, size_t count, bool may_look, bool *done);
 
 #ifdef __cplusplus

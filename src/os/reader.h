@@ -10,14 +10,15 @@
 #include <stddef.h>
 
 struct reader {
-    int fd;   /* to be closed by os_close */
-    int last; /* what reader_next returned last; 0 at first */
-    size_t at, filled;
+    int fd;            /* the caller closes it by os_close */
+    int last;          /* what reader_next returned last; 0 at first */
+    size_t at, filled; /* the next byte of `buffer`, and how many it has */
     char buffer[512];
 };
 
+/* False with errno if the file cannot be opened. */
 bool reader_open(struct reader *reader, const char *path);
-/* The next byte, or -1 at the end. */
+/* The next byte, or -1 at the end and after an error. */
 int reader_next(struct reader *reader);
 
 #endif

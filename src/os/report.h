@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Why something did not go the way it should. Each is counted always, logged if wanted. */
+/* Why something did not go the way it should. */
 enum fallback {
     FALLBACK_LIBC_FORCED,  /* HAKMEM_FORCE_LIBC_ALLOC, or pages of another size */
     FALLBACK_FOREIGN_FREE, /* a block of libc's, handed to libc */
@@ -31,24 +31,28 @@ enum fallback {
     FALLBACK_COUNT
 };
 
-/* Counts, and logs if diagnosis is on. `bytes` is the size concerned, 0 if none. errno is kept. */
+/* Counts a fall-back, and writes a line to stderr if diagnosis is on. `bytes` is the size concerned, 0 if
+ * none. Keeps errno. */
 void report_fallback(enum fallback reason, size_t bytes);
+/* How often it has happened. */
 uint64_t report_fallback_count(enum fallback reason);
 const char *report_fallback_name(enum fallback reason);
+/* Switches the lines of report_fallback on or off. */
 void report_enable_diagnosis(bool on);
 
-/* "hakmem: <message>" on stderr. */
+/* Writes "hakmem: <message>" to stderr. Keeps errno. */
 void report_line(const char *message);
-/* The same on another descriptor, of os_error_output: long after the start, the program may have a file of
- * its own where stderr was. */
+/* Writes "hakmem: <message>" to `fd`, which is that of os_error_output: long after the start, the program may
+ * have a file of its own where stderr was. Keeps errno. */
 void report_line_to(int fd, const char *message);
 
-/* One line naming the kind, the pointer and what is known of its place, then abort. `block_bytes`
- * is 0 outside the tiny and mid lanes; `slab` is 0 where there is none. */
+/* Writes one line that names the kind of misuse, the pointer and what is known of its place, then aborts.
+ * `block_bytes` is the block's size class, 0 outside the tiny and mid lanes: then `lane` is named. `slab` is
+ * 0 where there is none. */
 _Noreturn void report_misuse(const char *kind, const void *pointer, const char *lane, size_t block_bytes,
                              uintptr_t slab);
 
-/* An invariant of the allocator's own is broken. */
+/* Reports that an invariant of the allocator's own is broken, `what`, at the address `where`, and aborts. */
 _Noreturn void report_broken(const char *what, const void *where);
 
 #endif

@@ -21,7 +21,7 @@ bool os_resident_pages(uintptr_t from, size_t pages, unsigned char *out) {
 }
 
 size_t os_read_own_memory(uintptr_t address, void *out, size_t bytes) {
-    /* Page by page, since the kernel reads a range of the other side wholly or not at all. */
+    /* A range for each page, since the kernel reads each range wholly or not at all. */
     size_t first = min_size(OS_PAGE_BYTES - address % OS_PAGE_BYTES, bytes);
     struct iovec to = {out, bytes};
     struct iovec from[2] = {{(void *)address, first}, {(void *)(address + first), bytes - first}};

@@ -9,11 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One byte for each page from `from` (on a page) on: 1 if it is resident. What is not mapped is not. False if
- * the kernel does not tell. */
+/* Stores a byte for each page from `from` (on a page) on: 1 if it is resident, else 0; 0 for all if any of
+ * them is not mapped. False, with 0 for all, if the kernel does not tell. */
 bool os_resident_pages(uintptr_t from, size_t pages, unsigned char *out);
 
-/* Copies what can be read from any address on, up to `bytes`; returns how much. */
+/* Copies up to `bytes` from `address`, which may be any number, to `out`, as far as memory can be read;
+ * `bytes` reach over at most two pages. Returns how many bytes were copied. */
 size_t os_read_own_memory(uintptr_t address, void *out, size_t bytes);
 
 #endif

@@ -20,9 +20,10 @@
 
 #define ONLY_OWNER 0600
 
-/* System calls proper where libc's function is a cancellation point, since the caller may hold a lock. */
+/* By a system call proper, as all here where libc's function is a cancellation point: the
+ * caller may hold a lock. */
 static int open_file(const char *path, int flags) {
-    /* Under the name there may be anything of anybody's; a pipe must not make the program wait. */
+    /* Anybody may have put anything there under the name; a pipe must not make the program wait. */
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, ONLY_OWNER);
 }
 
@@ -39,14 +40,16 @@ static bool identify(int fd, struct shared_file *out) {
 /* The kernel's number for the namespace of processes that the machine starts with. */
 #define FIRST_NAMESPACE 0xEFFFFFFCu
 
-/* Of the process; 0 for the first one, and where it is not to be seen. */
+/* The number of the process's namespace of processes; 0 for the machine's first one, and where
+ * it cannot be seen. */
 static uint64_t process_namespace(void) {
     struct stat status;
     bool seen = stat("/proc/self/ns/pid", &status) == 0 && status.st_ino != FIRST_NAMESPACE;
     return seen ? status.st_ino : 0;
 }
 
-/* Containers may share the folder, and each has its own process 1. */
+/* The namespace is part of the name, because containers may share /dev/shm, and each has
+ * its own process 1. */
 static void name_file(struct shared_file *file) {
     struct text name = TEXT_ON(file->name);
     uint64_t other = process_namespace();
@@ -60,15 +63,16 @@ static void name_file(struct shared_file *file) {
     text_decimal(&name, (uint64_t)os_process_id());
 }
 
-/* ---- What dead processes have left ------------------------------------------------------------------ */
-
-/* A page may be looked at for so long after a crash. */
+/* For so long after a crash the file stays, to be looked at. */
 #define KEPT_MS ((uint64_t)3600 * 1000)
+/* Reads of the folder in one sweep, of 4 KiB each. */
 #define SWEEP_BUFFERS_MOST 64
-/* So many of them at most: a container's /dev/shm is small. */
+/* Files of dead processes that stay at most: a container's /dev/shm is small. */
 #define KEPT_MOST 32
+/* Where the file says when it was written last (published_ms of struct live_page). */
 #define PUBLISHED_MS_OFFSET 56
 
+/* What SYS_getdents64 writes: struct linux_dirent64. */
 struct directory_entry {
     uint64_t inode;
     int64_t offset;
@@ -77,7 +81,8 @@ struct directory_entry {
     char name[];
 };
 
-/* The process that such a file is of, if the name begins as our own file's does; else 0. */
+/* The number of the process whose file is called `name`, if that is as `own_name` but for
+ * the number; else 0. */
 static int process_of(const char *name, const char *own_name) {
     const char *own = strrchr(own_name, '/') + 1;
     size_t prefix = (size_t)(strrchr(own, '-') + 1 - own);
@@ -94,6 +99,7 @@ static int process_of(const char *name, const char *own_name) {
     return process > INT_MAX ? 0 : (int)process;
 }
 
+/* Whether the file is this user's and was written last more than KEPT_MS ago. */
 static bool is_old(int directory, const char *name) {
     uint64_t published_ms = 0;
     struct stat status;
@@ -108,9 +114,10 @@ static bool is_old(int directory, const char *name) {
     return known && published_ms + KEPT_MS < os_real_ms();
 }
 
-/* Processes that are killed or call _exit, and those that become another program, leave their files. */
+/* Removes files that processes which were killed, called _exit or became another program have left. `own`:
+ * the process's own file. */
 static void sweep(const struct shared_file *own) {
-    /* Not on the stack, of which a coroutine may have little. One thread makes the process's file. */
+    /* Static, because a coroutine may have little stack; one thread at a time makes the process's file. */
     static _Alignas(struct directory_entry) char entries[4096];
     int left = 0;
     int directory = (int)syscall(SYS_openat, AT_FDCWD, "/dev/shm", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -133,16 +140,15 @@ static void sweep(const struct shared_file *own) {
     }
 }
 
-/* ---- The file ------------------------------------------------------------------------------------------ */
-
-/* Whether the limit of file sizes allows so many: beyond it, making a file longer sends a signal. */
+/* Whether the limit on file sizes allows a file of `bytes`: making one longer than that sends a signal. */
 static bool file_may_have(size_t bytes) {
     struct rlimit limit;
     return getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
            (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes);
 }
 
-/* Whoever may write to the file may ask for things to be done, which must not be done with other rights. */
+/* Whether the process acts with one user's rights only. Whoever may write to the file may ask the process to
+ * do things, which must not be done with another user's rights. */
 static bool has_one_identity(void) {
     uid_t user, effective_user, saved_user;
     gid_t group, effective_group, saved_group;
@@ -165,7 +171,7 @@ void *shared_make(struct shared_file *file, size_t bytes) {
     if (fd < 0) {
         return NULL;
     }
-    /* The mode again, whatever the program's umask has left of it. */
+    /* The mode is set again, because the program's umask may have taken bits of it away. */
     void *address = MAP_FAILED;
     if (fchmod(fd, ONLY_OWNER) == 0 && ftruncate(fd, (off_t)bytes) == 0 && identify(fd, file)) {
         address = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -179,7 +185,7 @@ void *shared_make(struct shared_file *file, size_t bytes) {
     return address;
 }
 
-/* The file that is found under the name, if it is the one; -1 if not. */
+/* A descriptor of the file that has the name of `file`, if it is still the same file; -1 if not. */
 static int open_same(const struct shared_file *file) {
     struct shared_file found;
     int fd = open_file(file->name, O_RDWR);
@@ -223,7 +229,8 @@ uint64_t os_start_ticks(void) {
     if (!reader_open(&r, "/proc/self/stat")) {
         return 0;
     }
-    /* "pid (name) state ..."; the name may have spaces and parentheses: fields count from the last ')'. */
+    /* The line is "pid (name) state ...". The name may have spaces and parentheses, so fields count
+     * from the last ')'. */
     uint64_t number = 0;
     uint64_t found = 0;
     int field = 0;

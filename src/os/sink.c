@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-/* More than any number or unit takes. */
+/* More bytes than any number with its unit takes. */
 #define ROOM_FOR_AN_ITEM 48
 
 void sink_begin(struct sink *sink, int fd) {

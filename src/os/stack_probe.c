@@ -14,7 +14,7 @@ bool os_readable(uintptr_t address) {
     int saved_errno = errno;
     const void *mask = (const void *)round_down(address, MASK_BYTES);
     bool refused = syscall(SYS_rt_sigprocmask, NO_SUCH_ACTION, mask, NULL, MASK_BYTES) != 0;
-    /* It has read the mask if what it does not like is the action. */
+    /* EINVAL says that the kernel has read the mask and then refused the action. */
     bool readable = refused && errno == EINVAL;
     errno = saved_errno;
     return readable;

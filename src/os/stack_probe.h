@@ -1,7 +1,7 @@
 /* Whether memory can be read, without touching it.
  *
- * Promises no side effect but the system call itself, no lock, no allocation, and errno as it was.
- * Relies on rt_sigprocmask looking at its new mask before it looks at what it is to do with it.
+ * Promises no side effect but the system call itself, no lock, no allocation, and errno as it was. Relies on
+ * rt_sigprocmask reading the mask that it is given before it checks what it is to do with it.
  */
 #ifndef HAKMEM_OS_STACK_PROBE_H
 #define HAKMEM_OS_STACK_PROBE_H
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Of the page that `address` is in; false also where the kernel does not tell. */
+/* Whether the page that `address` is in can be read; false also where the kernel does not tell. */
 bool os_readable(uintptr_t address);
 
 #endif

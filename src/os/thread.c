@@ -21,9 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* ---- Whether main has begun -------------------------------------------------------------------- */
-
-/* relaxed: a hint that needs nothing of what came before it */
+/* relaxed everywhere: a hint that needs nothing of what came before it */
 static _Atomic bool main_begun;
 
 bool os_main_has_begun(void) {
@@ -43,8 +41,8 @@ static int noted_main(int argc, char **argv, char **environment) {
     return program_main(argc, argv, environment);
 }
 
-/* glibc's, which a program's first instructions call and which calls constructors and then main. Ours stands
- * in front of it: there is no other way to learn of that moment. */
+/* Stands in front of glibc's function, which a program's first instructions call, and which calls the
+ * constructors and then main: there is no other way to learn when main begins. */
 __attribute__((visibility("default"))) int __libc_start_main(main_function *main, int argc, char **argv,
                                                              void (*init)(void), void (*fini)(void),
                                                              void (*loader_fini)(void), void *stack_end) {
@@ -65,13 +63,12 @@ __attribute__((constructor)) static void note_late_load(void) {
     }
 }
 #else
-/* Linked in: without a priority, this comes behind the constructors of the files named before the archive. */
+/* In a static library: a constructor without a priority runs after those of the files that the program's
+ * linker was given before the archive. */
 __attribute__((constructor)) static void note_own_constructor(void) {
     note_main();
 }
 #endif
-
-/* ---- What the program is ------------------------------------------------------------------------- */
 
 /* Weak: glibc has it from 2.32 on. */
 extern __attribute__((weak)) char __libc_single_threaded;
@@ -103,8 +100,6 @@ COLD uint64_t os_credentials(void) {
     os_close(r.fd);
     return hash;
 }
-
-/* ---- The thread ---------------------------------------------------------------------------------- */
 
 #if SANITIZED
 /* Sanitizers must see each thread begin, and the allocator under test is not the one that libc uses. */
@@ -154,14 +149,16 @@ void os_thread_lost_by_fork(void) {
 
 static struct {
     _Alignas(64) char stack[STACK_BYTES];
-    /* Room for thread-local variables on both sides of the thread pointer, as architectures differ: for
-     * errno, that is. What lies there otherwise belongs to libc, which never hears of this thread. */
+    /* Room for errno, the only thread-local variable that the thread uses: tls_half_bytes on each side of the
+     * thread pointer, because architectures differ in where thread-local variables lie. */
     char *tls;
     size_t tls_half_bytes;
-    /* Stands in the room above, which reads as zero in a copy of the process, and is true elsewhere. NULL
-     * before there is any. relaxed, as what it points to: whoever asks knows of the thread by other means. */
+    /* A flag at the beginning of `tls`: true, but in a copy of the process it reads as zero. NULL
+     * before there is any room. relaxed everywhere, as is the flag: whoever asks knows of the
+     * thread by other means. */
     _Atomic(_Atomic bool *) is_here;
-    /* The kernel sets it to 0 when the thread no longer uses the above: acquire pairs with that. */
+    /* The thread's id; the kernel sets it to 0 when the thread uses none of the above any more, with which
+     * the acquire loads pair. */
     _Atomic pid_t id;
 } place SELDOM;
 
@@ -169,25 +166,26 @@ static int run_in_thread(void *run) {
     void (*function)(void);
     memcpy(&function, &run, sizeof function);
     syscall(SYS_prctl, PR_SET_NAME, "hakmem", 0, 0, 0);
-    /* A program may count on the number of the next descriptor, and close those that it did not open. */
+    /* Gives the thread descriptors of its own: the program may count on the number of the next one, and close
+     * those that it did not open. */
     syscall(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE);
     function();
     return 0;
 }
 
-/* Room for errno, as far from the thread pointer as it is in the calling thread, and for `is_here` at the far
- * end. */
+/* Bytes of room needed on each side of the thread pointer: errno is as far from it as in the calling thread,
+ * and the flag of `is_here` stands at the far end. */
 static size_t half_needed(void) {
     intptr_t distance = (intptr_t)&errno - (intptr_t)__builtin_thread_pointer();
     return round_up((size_t)(distance < 0 ? -distance : distance) + 512, OS_PAGE_BYTES);
 }
 
-/* The thread before may not be quite gone: it keeps the room that it has. */
+/* Room that is too small is not given back: an earlier thread may not be quite gone, and still use it. */
 COLD void os_thread_prepare(void) {
     int saved_errno = errno;
     size_t half = half_needed();
     if (half > place.tls_half_bytes) {
-        void *room = os_reserve(2 * half, OS_PAGE_BYTES); /* one made for less stays: few bytes, untouched */
+        void *room = os_reserve(2 * half, OS_PAGE_BYTES);
         if (room != NULL && os_commit(room, 2 * half)) {
             madvise(room, 2 * half, MADV_WIPEONFORK);
             place.tls = room;
@@ -202,7 +200,8 @@ COLD void os_thread_prepare(void) {
     errno = saved_errno;
 }
 
-/* The one before has said that it ends: it is a matter of microseconds. */
+/* Waits until an earlier thread is gone, which is about to end: a matter of microseconds. False if it is not
+ * gone after 10,000 looks. */
 static bool wait_until_unused(void) {
     for (int i = 0; i < 10000; i++) {
         if (atomic_load_explicit(&place.id, memory_order_acquire) == 0) {
@@ -218,7 +217,8 @@ COLD bool os_thread_start(void (*run)(void)) {
     bool started = false;
     bool own_descriptors = syscall(SYS_close_range, ~0u, ~0u, 0) == 0;
     if (own_descriptors && wait_until_unused() && half_needed() <= place.tls_half_bytes) {
-        /* First: the handler of a signal may fork, and the child that goes on here finds the room empty. */
+        /* First of all: the handler of a signal may fork, and its child would go on here
+         * with `tls` emptied. */
         uint64_t before;
         os_block_signals(&before);
         os_thread_prepare();
@@ -242,7 +242,8 @@ bool os_thread_is_own(void) {
 }
 
 bool os_thread_exists(void) {
-    return atomic_load_explicit(&place.id, memory_order_acquire) != 0; /* what it did is over if not */
+    /* acquire pairs with the kernel's store of 0: all that the thread did is seen */
+    return atomic_load_explicit(&place.id, memory_order_acquire) != 0;
 }
 
 COLD bool os_thread_is_lost(void) {
@@ -251,6 +252,7 @@ COLD bool os_thread_is_lost(void) {
 }
 
 void os_thread_lost_by_fork(void) {
-    atomic_store_explicit(&place.id, 0, memory_order_relaxed); /* it never was in this memory */
+    /* relaxed: the thread never ran in this memory, so there is nothing of it to be seen */
+    atomic_store_explicit(&place.id, 0, memory_order_relaxed);
 }
 #endif

@@ -11,25 +11,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Before os_thread_start, by whoever is about to call it, one at a time: from here on a copy of this memory
- * can be told. */
+/* Makes room for the thread's errno, and a mark by which os_thread_is_lost tells a copy of this memory. To be
+ * called before os_thread_start, by whoever is about to call that, one at a time. Keeps errno. */
 void os_thread_prepare(void);
-/* Runs `run` in the thread, which has a table of descriptors of its own; false if the system refuses (that
- * needs Linux 5.9). Not again before `run` is about to return. */
+/* Starts the thread, which calls `run` with a table of descriptors of its own; false if the system refuses
+ * (it takes Linux 5.9). Not again before `run` is about to return. Keeps errno. */
 bool os_thread_start(void (*run)(void));
-/* False after it has ended, with all that it did. */
+/* Whether the thread has not ended yet. After false, the caller sees all that it did. */
 bool os_thread_exists(void);
-/* Whether the caller is it. */
+/* Whether the calling thread is the library's own. */
 bool os_thread_is_own(void);
-/* Whether the thread belongs to the process of which this memory is a copy: in a child that was made without
- * libc's handlers (_Fork, clone). False where the kernel cannot tell, and in a child that shares the memory.
- */
+/* Whether this memory is a copy, and the thread is the original process's: so in a child that was made
+ * without libc's handlers (_Fork, clone). False where the kernel cannot tell, and in a child that
+ * shares the memory. */
 bool os_thread_is_lost(void);
-/* In a forked child, and where the above has said so. */
+/* Notes that the thread is not in this process: in a forked child, and where
+ * os_thread_is_lost has said so. */
 void os_thread_lost_by_fork(void);
 
-/* A number that changes when the process drops privileges or enters a sandbox, by what its first thread
- * shows: libc makes all threads that it knows follow, and this one it does not know. */
+/* A number that changes when the process drops privileges or enters a sandbox, as far as its first
+ * thread shows it: libc makes all threads that it knows follow, and does not know the library's own. 0
+ * if /proc cannot be read. */
 uint64_t os_credentials(void);
 
 /* Whether the program has, or once had, more than one thread. */

@@ -14,11 +14,12 @@
 #define PATIENCE_S 1
 #define BIT_OF(number) ((uint64_t)1 << ((number)-1))
 
-/* What a write may send: nobody reads, or the file would be longer than the process's limit allows. */
+/* The signals that a write may send: nobody reads, or the file would be longer than the process's limit. */
 static const uint64_t signals_of_writes = BIT_OF(SIGPIPE) | BIT_OF(SIGXFSZ);
 
-/* Holds the signals back. Gives those that if they are pending afterwards come of what was written, and not
- * of what the program did. */
+/* Blocks the signals that a write may send, and stores in `mask` what was blocked before. Returns
+ * those of them that were not pending: if they are after the write, they come of that, and not of
+ * what the program did. */
 static uint64_t hold_back(uint64_t *mask) {
     uint64_t pending = 0;
     *mask = 0;
@@ -29,13 +30,14 @@ static uint64_t hold_back(uint64_t *mask) {
     return signals_of_writes & ~pending;
 }
 
+/* Takes a pending signal of the set `ours` away, so that it does not reach the program. */
 static COLD void take_signal(uint64_t ours) {
     struct timespec at_once = {0};
     while (syscall(SYS_rt_sigtimedwait, &ours, NULL, &at_once, sizeof ours) < 0 && errno == EINTR) {
     }
 }
 
-/* As write; -1 with errno. */
+/* As write, with errno, but without its signals. */
 static long write_some(int fd, const char *bytes, size_t length) {
     uint64_t mask;
     uint64_t ours = hold_back(&mask);
@@ -49,6 +51,7 @@ static long write_some(int fd, const char *bytes, size_t length) {
     return written;
 }
 
+/* Waits for at most PATIENCE_S until `fd` has room; whether it has, or an error to report. */
 static COLD bool has_room_in_time(int fd) {
     struct timespec left = {.tv_sec = PATIENCE_S}; /* the kernel leaves in it what is left */
     struct pollfd what = {.fd = fd, .events = POLLOUT};
@@ -80,6 +83,6 @@ int os_write_all(int fd, const char *bytes, size_t length, bool may_wait) {
 
 void os_write(int fd, const char *bytes, size_t length) {
     int saved_errno = errno;
-    (void)os_write_all(fd, bytes, length, false); /* nobody is there to be told */
+    (void)os_write_all(fd, bytes, length, false); /* there is nobody to tell of an error */
     errno = saved_errno;
 }

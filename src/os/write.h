@@ -10,11 +10,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* All of it: 0, or an errno. Where there is no room and the descriptor does not wait, as of a pipe that
- * somebody has made so, waits itself if it may: for at most a second each time. Changes errno. */
+/* Writes all `length` bytes; returns 0, or what errno says. Where the descriptor does not block (somebody may
+ * have made a pipe so) and there is no room, it waits for room if it `may_wait`, for at most a second each
+ * time; else it returns EAGAIN. Changes errno. */
 int os_write_all(int fd, const char *bytes, size_t length, bool may_wait);
 
-/* As much of it as can be; keeps errno. */
+/* Writes as much of the bytes as can be, without waiting for a descriptor that does not
+ * block; keeps errno. */
 void os_write(int fd, const char *bytes, size_t length);
 
 #endif

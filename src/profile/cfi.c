@@ -2,8 +2,8 @@
 
 #include "profile/cfi_expression.h"
 
-/* DWARF 4, 7.23; GNU extensions as in the Linux Standard Base, 10.5. The first three have an operand in the
- * low bits. */
+/* Instructions as in DWARF 4, 7.23; GNU extensions as in the Linux Standard Base, 10.5. The first three have
+ * an operand in the low bits. */
 enum {
     CFA_ADVANCE_LOC = 0x40,
     CFA_OFFSET = 0x80,
@@ -44,16 +44,16 @@ enum saved_how { SAVED_NOT, SAVED_AT_OFFSET, SAVED_BY_EXPRESSION, SAVED_LOST };
 /* Where the caller's value of a register is. */
 struct saved {
     enum saved_how how;
-    int64_t offset; /* from the frame address */
-    struct bytes expression;
+    int64_t offset;          /* SAVED_AT_OFFSET: from the frame address */
+    struct bytes expression; /* SAVED_BY_EXPRESSION: of the place */
 };
 
 enum { POINTER, RETURN, REGISTERS };
 
-/* What holds at one instruction. */
+/* What holds at one instruction: how to get the frame address, and where registers are saved. */
 struct state {
-    bool by_expression; /* the frame address */
-    uint64_t base;      /* number of a register */
+    bool by_expression; /* the frame address is the value of `expression` */
+    uint64_t base;      /* else: the register with this number, plus `offset` */
     int64_t offset;
     struct bytes expression;
     struct saved saved[REGISTERS];
@@ -65,8 +65,8 @@ struct run {
     struct state now, initial;
     struct state remembered[STATES_MOST];
     unsigned depth;
-    bool past; /* the instruction that was asked about */
-    bool bad;
+    bool past; /* `location` is beyond `address`, the instruction that was asked about */
+    bool bad;  /* the program is not understood */
 };
 
 static void advance(struct run *run, uint64_t by) {
@@ -130,7 +130,7 @@ static void recall(struct run *run) {
     run->now = run->remembered[--run->depth];
 }
 
-/* Instructions that say where the frame address is, or move on. */
+/* Executes an instruction that says what the frame address is, or moves on; false if it is none of these. */
 static bool step_frame(struct run *run, unsigned op, struct bytes *code) {
     int64_t unit = run->function->data_unit;
     uint64_t number;
@@ -176,7 +176,7 @@ static bool step_frame(struct run *run, unsigned op, struct bytes *code) {
         run->now.by_expression = true;
         run->now.expression = bytes_part(code, bytes_uleb(code));
         return true;
-    case CFA_GNU_ARGS_SIZE: /* matters to those who land in the function, not to those who pass */
+    case CFA_GNU_ARGS_SIZE: /* matters to whoever resumes in the function, as for an exception */
         bytes_uleb(code);
         return true;
     default:
@@ -184,7 +184,7 @@ static bool step_frame(struct run *run, unsigned op, struct bytes *code) {
     }
 }
 
-/* Instructions that say where a register is saved. */
+/* Executes an instruction that says where a register is saved; others set `bad`. */
 static void step_register(struct run *run, unsigned op, struct bytes *code) {
     uint64_t number = bytes_uleb(code);
     switch (op) {
@@ -249,6 +249,7 @@ static void run_program(struct run *run, struct bytes code) {
 #define WORD ((int64_t)sizeof(uintptr_t))
 #define FRAME_WORDS_MOST (((int64_t)1 << 23) - 1)
 
+/* Puts into the rule how to get the frame address; false if that cannot be said in a rule. */
 static bool place_frame(const struct run *run, struct rule *out) {
     struct cfi_value value = {.base = BASE_NONE, .offset = run->now.offset};
     if (run->now.by_expression) {
@@ -271,7 +272,8 @@ static bool place_frame(const struct run *run, struct rule *out) {
     return true;
 }
 
-/* Where a saved register stands; false if that is nowhere, or cannot be said in a rule. */
+/* Stores in `base` and `words` where a saved register stands; false if it is not saved, or if its place
+ * cannot be said in a rule. */
 static bool place_saved(const struct run *run, const struct saved *saved, enum rule_base *base,
                         int16_t *words) {
     struct cfi_value value = {.base = BASE_FRAME, .offset = saved->offset};
@@ -296,7 +298,7 @@ struct rule cfi_rule(const struct cfi_function *function, uintptr_t address) {
     run.address = address;
     run.depth = 0;
     run.past = run.bad = false;
-    run.now = (struct state){.base = CFI_RETURN_ADDRESS}; /* which no frame address is relative to */
+    run.now = (struct state){.base = CFI_RETURN_ADDRESS}; /* no frame address yet: none is relative to that */
     run.now.saved[RETURN].how = SAVED_LOST;
     run_program(&run, function->common);
     run.initial = run.now;

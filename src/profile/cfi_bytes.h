@@ -11,7 +11,7 @@
 
 struct bytes {
     const unsigned char *at, *end;
-    bool bad;
+    bool bad; /* something beyond the end was to be read */
 };
 
 static inline size_t bytes_left(const struct bytes *b) {
@@ -41,8 +41,8 @@ static inline int64_t bytes_signed(struct bytes *b, unsigned size) {
     return (int64_t)((bytes_unsigned(b, size) ^ sign) - sign);
 }
 
-/* A number in groups of seven bits, the lowest first; `*bits` is how many they are and `*last` the last byte.
- */
+/* A number in groups of seven bits, the lowest first (LEB128); `*bits` gets how many bits were read and
+ * `*last` the last byte. */
 static inline uint64_t bytes_leb(struct bytes *b, unsigned *bits, uint64_t *last) {
     uint64_t value = 0;
     *bits = 0;
@@ -70,7 +70,7 @@ static inline int64_t bytes_sleb(struct bytes *b) {
     return (int64_t)value;
 }
 
-/* The next `length` bytes, as something to be read by itself. */
+/* Steps over the next `length` bytes, and returns them to be read on their own. */
 static inline struct bytes bytes_part(struct bytes *b, uint64_t length) {
     if (length > bytes_left(b)) {
         b->bad = true;

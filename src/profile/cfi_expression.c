@@ -2,7 +2,7 @@
 
 #include "profile/cfi.h"
 
-/* DWARF 4, 7.7.1 */
+/* Operations, with their numbers from DWARF 4, 7.7.1. */
 enum {
     OP_DEREF = 0x06,
     OP_CONST1U = 0x08,
@@ -116,7 +116,7 @@ bool cfi_evaluate(struct bytes code, uintptr_t address, const struct cfi_value *
             push_number(&m, (int64_t)op - OP_LIT0);
         } else if (op >= OP_BREG0 && op <= OP_BREG31) {
             push_register(&m, op - OP_BREG0, bytes_sleb(&code), address);
-        } else if (op >= OP_CONST1U && op <= OP_CONST8S) { /* 1, 2, 4, 8 bytes; unsigned, signed */
+        } else if (op >= OP_CONST1U && op <= OP_CONST8S) { /* 1, 2, 4, 8 bytes, each unsigned and signed */
             unsigned size = 1U << ((op - OP_CONST1U) / 2);
             bool is_signed = (op - OP_CONST1U) % 2 != 0;
             push_number(&m, is_signed ? bytes_signed(&code, size) : (int64_t)bytes_unsigned(&code, size));

@@ -9,7 +9,8 @@
 
 #include "profile/snapshot.h"
 
-/* Ends the snapshot. 0, or -1 with errno. May be called in a signal handler. */
+/* Writes the profile to `fd`, and ends the snapshot. 0, or -1 with errno. May be called in
+ * a signal handler. */
 int dump_write(int fd, struct snapshot *snapshot);
 
 #endif

@@ -15,13 +15,14 @@
 #include <errno.h>
 #include <stdatomic.h>
 
+/* A new peak is worth a profile when it is so much over the last one, and that is so long ago. */
 #define PEAK_STEP_PERCENT 5
 #define PEAK_PERIOD_MS 1000
 
 /* relaxed everywhere: each stands alone */
 static _Atomic uint32_t files_written;
-static _Atomic bool wanted; /* by a signal that came while somebody was counting a sample */
-static _Atomic uint64_t peak_bytes, peak_ms;
+static _Atomic bool wanted; /* a signal has asked for a profile that its handler could not write */
+static _Atomic uint64_t peak_bytes, peak_ms; /* the last peak that was written, and when */
 
 static COLD void report_failure(const struct option_file *file, int error) {
     option_file_failed(file, ": the heap profile cannot be written (", error, ")");
@@ -50,8 +51,8 @@ static void write_file(void) {
     }
 }
 
-/* Everything that it calls may be called at any moment; it only must not wait for the thread that it
- * interrupts. */
+/* All that the handler calls may be called at any moment, except that it must not wait for the profile's
+ * lock, which the thread that it interrupts may hold. */
 static void at_signal(int number) {
     (void)number;
     int saved_errno = errno;
@@ -64,6 +65,7 @@ static void at_signal(int number) {
     errno = saved_errno;
 }
 
+/* Whether the calling thread is to write a profile, because the memory in use has a new peak. */
 static bool peak_is_due(void) {
     uint64_t bytes = profile_live_bytes();
     uint64_t last = atomic_load_explicit(&peak_bytes, memory_order_relaxed);
@@ -75,7 +77,7 @@ static bool peak_is_due(void) {
     if (before != 0 && now - before < PEAK_PERIOD_MS) {
         return false;
     }
-    /* One of several threads gets the turn. */
+    /* Of several threads that come here at once, one writes. */
     if (!atomic_compare_exchange_strong_explicit(&peak_ms, &before, now, memory_order_relaxed,
                                                  memory_order_relaxed)) {
         return false;

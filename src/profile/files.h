@@ -1,18 +1,18 @@
 /* Heap profiles into files: when one is written, and under which name.
  *
- * Promises that nobody waits for a file to be written but the thread that writes it: where it is one that
- * allocates, it holds no lock. A file that cannot be written is reported in one line. Relies on dump and
- * leaks.
+ * Promises that only the thread which writes a file waits for that: it holds no lock meanwhile. A file that
+ * cannot be written is reported in one line. Relies on dump and leaks.
  */
 #ifndef HAKMEM_PROFILE_FILES_H
 #define HAKMEM_PROFILE_FILES_H
 
-/* Once, at start: what must be prepared for later. */
+/* Once, before main: sets the handler for the signal, and prepares for what is to be written later. */
 void files_at_start(void);
-/* What the options ask for at exit. */
+/* Writes the profile and the leak report that the options ask for at exit. */
 void files_at_exit(void);
 
-/* After a sample was taken. Without a lock held. Keeps errno. */
+/* Writes a profile if a signal has asked for it, or the memory in use has a new peak. To be called after each
+ * sample, without a lock held. Keeps errno. */
 void files_write_if_due(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* The profile's state, shared by the files of this folder.
  *
- * Promises nothing to other folders. Everything in it is protected by its lock but what says otherwise.
+ * Promises nothing to other folders. Its lock protects everything in it, except where it says otherwise.
  */
 #ifndef HAKMEM_PROFILE_INTERNAL_H
 #define HAKMEM_PROFILE_INTERNAL_H
@@ -13,15 +13,17 @@ struct profile {
     struct lock lock;
     struct table live;
     struct origins origins;
-    uint64_t run;      /* what records of this run have; changes when sampling begins */
+    uint64_t run;      /* number of the run, which begins when sampling does; records have that of theirs */
     uint64_t interval; /* of this run; 0 before the first */
     bool may_thin;     /* nobody asked for this interval: it may grow while the run lasts */
     unsigned recent;   /* samples since recent_ms */
     uint64_t recent_ms;
-    uint64_t haste;         /* of the samples before: see thinning.c */
-    _Atomic uint64_t bytes; /* live by estimate; relaxed: others only compare */
-    uint64_t shadow_blocks, shadow_bytes;
-    uint64_t random;
+    uint64_t haste; /* how many times too fast the samples of the last window came: see thinning.c */
+    /* Bytes that are live, by estimate. relaxed everywhere: written under the lock, and whoever reads it
+     * without only compares. */
+    _Atomic uint64_t bytes;
+    uint64_t shadow_blocks, shadow_bytes; /* of all live records */
+    uint64_t random;                      /* the generator's state */
 };
 extern INTERNAL struct profile profile;
 

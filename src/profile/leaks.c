@@ -18,7 +18,7 @@ static void write_amount(struct sink *out, double bytes, double blocks, uint64_t
     sink_string(out, samples == 1 ? " sample)" : " samples)");
 }
 
-/* A frame is the address behind a call; the byte before belongs to the call. */
+/* Writes one frame. It is the address behind a call; the byte before it belongs to the call. */
 static void write_frame(struct sink *out, const struct modules *modules, uintptr_t frame) {
     uintptr_t call = frame - 1;
     const struct module *module = modules_find(modules, call);

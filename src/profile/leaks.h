@@ -7,7 +7,7 @@
 #ifndef HAKMEM_PROFILE_LEAKS_H
 #define HAKMEM_PROFILE_LEAKS_H
 
-/* 0, or -1 with errno: what writing says, or ENOMEM. */
+/* Writes the report to `fd`: 0, or -1 with errno, which is what writing says, or ENOMEM. */
 int leaks_write(int fd);
 
 #endif

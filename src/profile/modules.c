@@ -15,13 +15,13 @@
 struct modules {
     size_t count;
     size_t name_bytes;
-    uintptr_t program;      /* where the program's own file begins, and */
-    uintptr_t program_bias; /* what is to be taken off for addresses as its symbols count */
+    uintptr_t program;      /* where the program's own file begins */
+    uintptr_t program_bias; /* what to take off an address in it to get the address that its symbols have */
     struct module module[MODULES_MOST];
     char names[NAME_BYTES];
 };
 
-/* The name that the last module has, too, is kept once. */
+/* Keeps a copy of `name`, one for neighbouring modules of the same name; NULL if there is no room. */
 static const char *keep_name(struct modules *modules, const char *name) {
     if (modules->count > 0 && strcmp(modules->module[modules->count - 1].path, name) == 0) {
         return modules->module[modules->count - 1].path;
@@ -50,7 +50,8 @@ static bool add(const struct mapping *mapping, void *context) {
     return path != NULL && modules->count < MODULES_MOST;
 }
 
-/* A program that is not position-independent has addresses in its file as it has them in memory. */
+/* Finds out where the program's own file begins, and its bias: the same address, or 0 if the program is not
+ * position-independent, since its symbols then have the addresses that it has in memory. */
 static void find_program(struct modules *modules) {
     int saved_errno = errno;
     uintptr_t first = getauxval(AT_PHDR);

@@ -10,14 +10,14 @@
 #include <stdint.h>
 
 struct module {
-    uintptr_t start, end;
-    uintptr_t load_address;
+    uintptr_t start, end;   /* of its code */
+    uintptr_t load_address; /* what to take off an address to get the one that the file's symbols have */
     const char *path;
 };
 
-/* Those that are loaded now; NULL if there is no memory. */
+/* The modules that are loaded now; NULL if there is no memory. */
 struct modules *modules_load(void);
-/* NULL if it is none's; NULL for `modules` is allowed. */
+/* The module whose code `address` is in, or NULL; `modules` may be NULL. */
 const struct module *modules_find(const struct modules *modules, uintptr_t address);
 void modules_end(struct modules *modules); /* NULL is allowed */
 

@@ -80,7 +80,7 @@ static struct origin *find(struct origins *origins, const uintptr_t *frames, siz
     return origin;
 }
 
-/* Eight to a doubling. */
+/* The number of the group of sizes that `size` is in: there are eight to each doubling. */
 static unsigned size_group(size_t size) {
     unsigned top = bit_highest(size | 8);
     return top * 8 + (unsigned)(size >> (top - 3) & 7);

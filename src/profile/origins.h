@@ -1,7 +1,7 @@
 /* Where sampled blocks come from: call stacks, each kept once, and what is counted for them.
  *
- * Promises that an origin and its tallies, once made, stay where they are for ever, so that they may be read
- * without the lock but for the figures. Relies on pages; whoever changes them has the lock.
+ * Promises that an origin and its tallies, once made, stay where they are for ever, so that all of them but
+ * the figures and the links may be read without the profile's lock. Relies on pages; callers hold the lock.
  */
 #ifndef HAKMEM_PROFILE_ORIGINS_H
 #define HAKMEM_PROFILE_ORIGINS_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* More frames than that are cut off at the outer end. */
+/* Of deeper call stacks the outermost frames are cut off. */
 #define FRAMES_MOST 128
 
 struct figures {
@@ -26,9 +26,10 @@ struct tally {
     struct figures figures;
 };
 
+/* One call stack. */
 struct origin {
     struct origin *older; /* in the list of all */
-    struct origin *next;  /* of the same hash */
+    struct origin *next;  /* in the list of those under the same head */
     struct tally *tallies;
     uint64_t hash;
     size_t number; /* counted from 0, in the order of making */
@@ -38,18 +39,19 @@ struct origin {
 
 struct origins {
     struct origin *newest;
-    struct origin **heads; /* by hash */
+    struct origin **heads; /* hash table of lists */
     size_t capacity;       /* of heads: a power of two, or 0 */
-    size_t count, tallies;
-    char *room, *room_end; /* for the next ones */
-    size_t taken_bytes;
+    size_t count, tallies; /* how many origins and tallies there are */
+    char *room, *room_end; /* memory for the next ones */
+    size_t taken_bytes;    /* memory taken for all of them, `room` included */
 };
 
-/* The tally for blocks of `size` from that call stack, made if need be; NULL if there is no memory. */
+/* The tally for blocks of `size` from the call stack `frames`, made if need be; NULL if
+ * there is no memory. */
 struct tally *origins_tally(struct origins *origins, const uintptr_t *frames, size_t depth, size_t size);
-/* The tally of the same call stack for another size; NULL as above. */
+/* The tally of `origin` for blocks of `size`, made if need be; NULL if there is no memory. */
 struct tally *origins_tally_of(struct origins *origins, struct origin *origin, size_t size);
-/* All figures become 0. */
+/* Sets all figures to 0; origins and tallies stay. */
 void origins_forget(struct origins *origins);
 
 #endif

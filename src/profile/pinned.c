@@ -13,12 +13,13 @@
 
 #include <errno.h>
 
+/* The slab, or the first one of the run, that `block` is in. */
 static const struct slab *slab_of(const void *block) {
     const struct region *region = region_of((uintptr_t)block);
     return region_slab(region, region_run_index(region, (uintptr_t)block));
 }
 
-/* Bytes of the slab's blocks that were used and freed, for each of its live ones. */
+/* Bytes of the slab's blocks that were used and freed, divided by the number of its live ones. */
 static double pinned_by_each(const struct slab *slab) {
     const struct size_class *c = &size_classes[slab->size_class];
     /* relaxed: a guess while others take and return blocks */
@@ -28,7 +29,8 @@ static double pinned_by_each(const struct slab *slab) {
     return (double)(freed * c->bytes) / (double)(c->blocks - free);
 }
 
-/* The lock is held: a record's shadow is live, and so is its slab. */
+/* Adds a record to the share of its call stack. The profile's lock is held, so that the record's shadow is
+ * live, and its slab with it. */
 static void add_sample(struct shares *shares, const struct record *record) {
     struct share *share = &shares->share[record->tally->origin->number];
     double weight = poisson_weight((double)record->size, profile.interval);
@@ -39,6 +41,8 @@ static void add_sample(struct shares *shares, const struct record *record) {
     share->samples++;
 }
 
+/* The shares of blocks sampled in this run and allocated at `oldest_since_ms` or before, unsorted; NULL with
+ * errno ENOMEM. The profile's lock is held. */
 static struct shares *collect(uint64_t oldest_since_ms) {
     size_t bytes = sizeof(struct shares) + profile.origins.count * sizeof(struct share);
     struct shares *shares = pages_take(bytes);

@@ -57,7 +57,7 @@ double poisson_chance(double size, uint64_t interval) {
         x /= 2;
         halvings++;
     }
-    /* 1 - exp(-x) by its series, then back: for twice the bytes, both halves must be missed */
+    /* 1 - exp(-x) by its series; then each doubling back: a block is missed if both halves of it are */
     double p = x * (1 - x / 2 * (1 - x / 3 * (1 - x / 4 * (1 - x / 5 * (1 - x / 6 * (1 - x / 7))))));
     while (halvings-- > 0) {
         p *= 2 - p;

@@ -10,11 +10,12 @@
 
 #include <stdint.h>
 
-/* 0 <= result < 1, evenly spread. Any state is a good one. */
+/* The next random number of the generator with the given state, evenly spread over 0 <= result < 1. Any value
+ * of the state will do to begin with. */
 double poisson_random(uint64_t *state);
 
-/* Bytes that are passed over before the next point; none if `interval` is 1, so that every block is sampled.
- */
+/* A random number of bytes that are passed over before the next point, `interval` on average; none if that is
+ * 1, so that every block is sampled. */
 uint64_t poisson_distance(uint64_t *state, uint64_t interval);
 
 /* How likely it is that a block of `size` bytes is sampled. */

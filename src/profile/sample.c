@@ -13,15 +13,15 @@
 struct profile_switch profile_switch;
 struct profile profile;
 
-/* ---- On and off --------------------------------------------------------------------------------- */
-
+/* Switches sampling; the lock is held. relaxed, then release: see profile_switch */
 static void set_interval(uint64_t interval) {
-    atomic_store_explicit(&profile_switch.interval, interval, memory_order_relaxed); /* see profile_switch */
+    atomic_store_explicit(&profile_switch.interval, interval, memory_order_relaxed);
     atomic_fetch_add_explicit(&profile_switch.run, 1, memory_order_release);
 }
 
+/* The interval in force, 0 while sampling is off; the lock is held. relaxed: it is written under the lock */
 static uint64_t interval_now(void) {
-    return atomic_load_explicit(&profile_switch.interval, memory_order_relaxed); /* written under the lock */
+    return atomic_load_explicit(&profile_switch.interval, memory_order_relaxed);
 }
 
 void profile_start(uint64_t interval) {
@@ -57,13 +57,12 @@ void profile_stop(void) {
     lock_release(&profile.lock);
 }
 
-/* ---- Blocks; the lock is held in what follows --------------------------------------------------- */
-
+/* How many bytes a sample of `size` stands for. The lock is held, as in all static functions below. */
 static uint64_t estimate(size_t size) {
     return (uint64_t)((double)size * poisson_weight((double)size, profile.interval));
 }
 
-/* The record's block enters the figures of live ones, or leaves them. */
+/* Adds the record's block to the figures of live blocks, or takes it from them if not `enters`. */
 static void count_live(const struct record *record, bool enters) {
     if (record->tally == NULL || record->run != profile.run) {
         return;
@@ -86,7 +85,7 @@ static void count_total(struct tally *tally, size_t bytes) {
 static void count_shadow(const void *shadow, bool enters) {
     if (shadow != NULL) {
         uint32_t offset = page_map_get(shadow) & ((1u << PAGE_WORD_OWNER_SHIFT) - 1);
-        uint64_t sign = enters ? 1 : UINT64_MAX; /* as above */
+        uint64_t sign = enters ? 1 : UINT64_MAX; /* + or -, modulo 2^64 */
         profile.shadow_blocks += sign;
         profile.shadow_bytes += sign * size_classes[offset / CLASS_SCALE].bytes;
     }
@@ -97,6 +96,7 @@ static struct record *find_or_make(uintptr_t address) {
     return record != NULL ? record : table_insert(&profile.live, address);
 }
 
+/* profile_add without the lock. */
 static bool add(uintptr_t address, void *shadow, size_t size, size_t chosen, const uintptr_t *frames,
                 size_t depth) {
     if (interval_now() == 0) {
@@ -122,6 +122,7 @@ static bool add(uintptr_t address, void *shadow, size_t size, size_t chosen, con
     return true;
 }
 
+/* Forgets a block; returns its shadow. */
 static void *drop(struct record *record) {
     void *shadow = record->shadow;
     count_live(record, false);
@@ -130,8 +131,10 @@ static void *drop(struct record *record) {
     return shadow;
 }
 
-/* A block that has shrunk is one of those that would have been sampled in its new size only with that size's
- * chance; one that has grown without a point in what it grew by stands for as many as its new size says. */
+/* Gives a block its new size; false if it does not stay sampled. So that estimates remain unbiased, a
+ * block that has shrunk stays with the new size's chance divided by the old one's; one that has grown,
+ * without a sample falling into what it grew by, stays, and from now on stands for as many blocks as
+ * its new size says. */
 static bool resize(struct record *record, size_t size) {
     if (size < record->size &&
         poisson_random(&profile.random) * poisson_chance((double)record->size, profile.interval) >=
@@ -148,8 +151,6 @@ static bool resize(struct record *record, size_t size) {
     count_live(record, true);
     return true;
 }
-
-/* ---- What callers see --------------------------------------------------------------------------- */
 
 bool profile_add(uintptr_t address, void *shadow, size_t size, size_t chosen, const uintptr_t *frames,
                  size_t depth) {
@@ -198,7 +199,7 @@ void profile_rename(uintptr_t from, uintptr_t to) {
     struct record *record = table_find(&profile.live, from);
     if (record != NULL) {
         struct record moved = *record;
-        table_remove(&profile.live, record); /* which makes the room that the next line needs */
+        table_remove(&profile.live, record); /* makes the room for the insertion, which so cannot fail */
         moved.address = to;
         *table_insert(&profile.live, to) = moved;
     }

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-/* The lock is held. */
+/* Copies the figures of all tallies that have any; NULL with errno ENOMEM. The profile's lock is held. */
 static struct snapshot *copy(void) {
     size_t bytes = sizeof(struct snapshot) + profile.origins.tallies * sizeof(struct line);
     struct snapshot *snapshot = pages_take(bytes);
@@ -43,7 +43,8 @@ void snapshot_end(struct snapshot *snapshot) {
     pages_give(snapshot, snapshot->bytes);
 }
 
-/* Heapsort: libc's qsort may allocate. */
+/* Lets the share at `at` sink to where no child has a smaller rank. (Heapsort, because libc's
+ * qsort may allocate.) */
 static void sift_down(struct share *shares, size_t at, size_t count) {
     struct share sinking = shares[at];
     for (;;) {

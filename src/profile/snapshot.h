@@ -10,42 +10,46 @@
 
 #include <stdbool.h>
 
+/* The figures of one tally. */
 struct line {
     const struct origin *origin;
     struct figures figures;
 };
 
 struct snapshot {
-    size_t bytes;      /* of itself */
+    size_t bytes;      /* size of the snapshot itself */
     uint64_t interval; /* of the samples; never 0 */
     size_t count;
     struct line lines[]; /* those of one origin are neighbours */
 };
 
-/* NULL with errno if there is no memory (ENOMEM), or the lock is held and the caller will not wait (EBUSY).
- */
+/* Copies the figures, taking the profile's lock meanwhile. NULL with errno if there is no memory (ENOMEM), or
+ * the lock is held and the caller may not wait (EBUSY). */
 struct snapshot *snapshot_take(bool may_wait);
+/* Gives the snapshot's memory back. */
 void snapshot_end(struct snapshot *snapshot);
 
 /* What one call stack has of something, by estimate from its samples. */
 struct share {
     const struct origin *origin;
-    double rank; /* by which they are sorted */
+    double rank; /* by which shares are sorted */
     double bytes, blocks;
     uint64_t samples;
 };
 
-/* The largest rank first. */
+/* Sorts shares by rank, the largest first. */
 void shares_sort(struct share *shares, size_t count);
 
-/* What is live in each origin, in memory of its own; NULL with errno ENOMEM. */
+/* The shares of all call stacks that have any. */
 struct shares {
-    size_t bytes; /* of itself */
+    size_t bytes; /* size of the struct with its array */
     uint64_t interval;
     size_t count;
     struct share share[];
 };
+/* What is live by call stack, sorted by bytes, in memory of its own; NULL with errno ENOMEM. */
 struct shares *shares_of_live(const struct snapshot *snapshot);
+/* Gives the memory of shares back. */
 void shares_end(struct shares *shares);
 
 #endif

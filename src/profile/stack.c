@@ -13,32 +13,30 @@
 #endif
 
 #define WORD ((uintptr_t)sizeof(uintptr_t))
-/* A frame pointer further above is not believed: a large frame is rarer than a register used for something
- * else, unless all there is are frame pointers. */
+/* A frame pointer that is further above the stack pointer is not believed: a frame so large is rarer than a
+ * register used for something else. Where there are no unwind tables, larger frames have to be believed. */
 #define POINTER_BYTES_MOST ((uintptr_t)(HAVE_UNWIND_TABLES ? 64 << 10 : 8 << 20))
-/* Frames of this library, which are not written down, and of others that were asked to be left out. */
+/* Most frames that are left out: the library's own, and those that the caller wants skipped. */
 #define FRAMES_LEFT_OUT_MOST ((size_t)64)
 /* Code is neither in the first pages nor beyond the addresses of user space. */
 #define CODE_LOWEST ((uintptr_t)1 << 12)
 #define CODE_HIGHEST (((uintptr_t)1 << 56) - 1)
 
-/* Modules that the walk has met. */
+/* How many of the modules that a walk has met it remembers. */
 #define MODULES 4
 
 struct walk {
     uintptr_t code;          /* address of an instruction in the frame */
-    uintptr_t stack_pointer; /* as the frame has it at that instruction, */
-    uintptr_t frame_pointer; /* likewise */
-    bool interrupted;        /* the instruction has made no call */
+    uintptr_t stack_pointer; /* the stack pointer at that instruction */
+    uintptr_t frame_pointer; /* the frame pointer at that instruction */
+    bool interrupted;        /* a signal came at `code`; else it is the address behind a call */
     struct extent extent;
-    bool switched; /* to another stack than the walk began on */
+    bool switched; /* the walk has gone over to another stack than it began on */
 #if HAVE_UNWIND_TABLES
-    unsigned latest, modules_met;
+    unsigned latest, modules_met; /* index of the module met last, and how many were met */
     struct module modules[MODULES];
 #endif
 };
-
-/* ---- What is the library's own -------------------------------------------------------------------- */
 
 #if defined(HAKMEM_STANDARD_NAMES) && !defined(HAKMEM_STATIC)
 /* The linker's names for where this shared library begins and where its code ends (sections.ld). */
@@ -53,17 +51,17 @@ extern INTERNAL __attribute__((weak)) const char __start_hakmem_text[], __stop_h
 #define OWN_END __stop_hakmem_text
 #endif
 
+/* Whether `code` is in the library's own code. */
 static inline bool is_own(uintptr_t code) {
     return code - (uintptr_t)OWN_START < (uintptr_t)OWN_END - (uintptr_t)OWN_START;
 }
 
-/* ---- By frame pointers ----------------------------------------------------------------------------- */
-
+/* Whether `code` may be an address of code: one of user space, and not on the stack. */
 static bool is_plausible(const struct walk *w, uintptr_t code) {
     return code >= CODE_LOWEST && code <= CODE_HIGHEST && !(code >= w->extent.low && code < w->extent.high);
 }
 
-/* Authenticated pointers of aarch64 as plain ones. */
+/* `code` without the authentication code that pointers of aarch64 may have. */
 static inline uintptr_t plain_address(uintptr_t code) {
 #if defined(__aarch64__)
     register uintptr_t x30 __asm__("x30") = code;
@@ -74,6 +72,7 @@ static inline uintptr_t plain_address(uintptr_t code) {
 #endif
 }
 
+/* Goes to the frame's caller by its frame pointer; false if that cannot be one. */
 static bool step_by_pointer(struct walk *w) {
     uintptr_t at = w->frame_pointer;
     uintptr_t above, code;
@@ -87,8 +86,6 @@ static bool step_by_pointer(struct walk *w) {
     w->frame_pointer = above;
     return is_plausible(w, w->code);
 }
-
-/* ---- By unwind tables ------------------------------------------------------------------------------ */
 
 #if HAVE_UNWIND_TABLES
 static const struct module *find_module(struct walk *w, uintptr_t code) {
@@ -134,12 +131,14 @@ static inline uintptr_t in_bytes(int words) {
     return (uintptr_t)(intptr_t)words * WORD;
 }
 
-/* A handler on a stack of its own has interrupted code on another. */
+/* Goes over to the stack of `frame`, on which a signal interrupted the code: the handler
+ * has one of its own. */
 static NOINLINE bool switch_stack(struct walk *w, uintptr_t frame) {
     w->switched = true;
     return extent_elsewhere(&w->extent, frame);
 }
 
+/* Goes to the frame's caller by a rule; false if the stack ends here or cannot be read. */
 static inline bool step_by_rule(struct walk *w, struct rule rule) {
     uintptr_t frame = (rule.frame_by_pointer != 0 ? w->frame_pointer : w->stack_pointer);
     frame += in_bytes(rule_frame_words(rule));
@@ -187,9 +186,7 @@ static inline bool step(struct walk *w) {
 }
 #endif
 
-/* ---- The walk -------------------------------------------------------------------------------------- */
-
-/* It begins at its own caller, whose frame its own frame pointer tells. */
+/* Begins with its own frame pointer, which tells its caller's frame. */
 NOINLINE size_t stack_capture(uintptr_t *frames, size_t most, unsigned skip) {
     struct walk w;
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);

@@ -21,9 +21,9 @@
 extern "C" {
 #endif
 
-/* Writes up to `most` return addresses, innermost first, and gives their number. Frames of this library are
- * left out, and then the innermost `skip` of the others. As in every backtrace, an address is that of the
- * instruction behind the call: its line is that of the byte before. Only where a signal interrupted the
+/* Writes up to `most` return addresses to `frames`, innermost first, and returns how many. Frames of this
+ * library are left out, and the innermost `skip` of the others. As in every backtrace, an address is that of
+ * the instruction behind the call, whose line is that of the byte before; only where a signal interrupted the
  * program is it the instruction itself. */
 size_t stack_capture(uintptr_t *frames, size_t most, unsigned skip);
 

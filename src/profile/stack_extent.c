@@ -6,14 +6,15 @@
 
 #include <stdatomic.h>
 
-/* A frame larger than this is not believed. */
+/* An extent does not grow by more at once: a frame larger than this is not believed. */
 #define GROWTH_BYTES_MOST ((uintptr_t)64 << 20)
-/* So much is asked about beyond what a walk needs, to know the thread's stack once and for all. */
+/* Most bytes beyond what a walk needs that are asked about to know the thread's stack up to its top. */
 #define KEEP_BYTES_MOST ((uintptr_t)1 << 20)
+/* After so many walks in a row that did not get to its top, the thread's stack is not looked for any more. */
 #define REFUSALS_MOST 4
 
-/* The thread's own stack, as far as it is known: nothing while low is 0. relaxed: only the thread itself and
- * its signal handlers use it; high is written before low. */
+/* The thread's own stack, as far as it is known: nothing while low is 0. relaxed everywhere: only the thread
+ * itself and its signal handlers use it; a fence for these keeps high's store before low's. */
 static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
     _Atomic uintptr_t low, high;
     _Atomic unsigned refusals; /* walks in a row that did not get to its top */

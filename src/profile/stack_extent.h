@@ -22,17 +22,19 @@ struct extent {
     uintptr_t low, high; /* readable from low to below high */
 };
 
-/* Around an address on the stack that the caller runs on. */
+/* Makes `e` the page of an address on the stack that the caller runs on, and what is known to
+ * be readable above. */
 void extent_here(struct extent *e, uintptr_t address);
-/* Around an address on another stack; false if it cannot be read. */
+/* Makes `e` the page of an address on another stack; false if it cannot be read. */
 bool extent_elsewhere(struct extent *e, uintptr_t address);
-/* Lets it grow to `end`; false if what lies between cannot be read. */
+/* Lets the extent grow to `end`; false if what lies between cannot be read. */
 bool extent_grow(struct extent *e, uintptr_t end);
-/* At the end of a walk that began here: remembers it if it is of the thread's own stack. */
+/* At the end of a walk that began with extent_here, and is on the same stack still: remembers the extent for
+ * the next walks if it is of the thread's own stack. */
 void extent_keep(struct extent *e);
 
-/* The word at `address`, if it is aligned and can be read. Not for sanitizers, who would see a stack looked
- * at from outside. */
+/* Reads the word at `address` into `out`; false if it is not aligned or cannot be read. Without sanitizers'
+ * checks, which would take it for an access to other functions' variables. */
 __attribute__((no_sanitize("address", "thread"))) static inline bool
 extent_word(struct extent *e, uintptr_t address, uintptr_t *out) {
     if (address % sizeof *out != 0 || address < e->low) {

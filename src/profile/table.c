@@ -13,7 +13,7 @@ static size_t after(const struct table *table, size_t slot) {
     return (slot + 1) & (table->capacity - 1);
 }
 
-/* Where the address stands, or the free slot where it would. */
+/* The slot of the record for `address`, or the free slot where it would stand. */
 static struct record *place_of(const struct table *table, uintptr_t address) {
     size_t slot = home_of(table, address);
     while (table->slots[slot].address != 0 && table->slots[slot].address != address) {
@@ -56,8 +56,7 @@ struct record *table_insert(struct table *table, uintptr_t address) {
     return record;
 }
 
-/* Records behind the gap move up, unless they would come before the place where the search for them begins.
- */
+/* Records behind the gap move into it, unless that is before the slot where the search for them begins. */
 void table_remove(struct table *table, struct record *record) {
     size_t gap = (size_t)(record - table->slots);
     size_t mask = table->capacity - 1;

@@ -1,7 +1,7 @@
 /* The sampled blocks that are live: a hash table from address to record.
  *
- * Promises to grow as needed, and that a failure to do so leaves it as it was. A record moves whenever
- * another is inserted or removed. Relies on pages; the caller has the lock.
+ * Promises to grow as needed, and that a failure to do so leaves it as it was. Records may move whenever one
+ * is inserted or removed. Relies on pages; the caller holds the profile's lock.
  */
 #ifndef HAKMEM_PROFILE_TABLE_H
 #define HAKMEM_PROFILE_TABLE_H
@@ -9,12 +9,12 @@
 #include "profile/origins.h"
 
 struct record {
-    uintptr_t address;   /* 0: none */
+    uintptr_t address;   /* of the block; 0: the slot is free */
     void *shadow;        /* the block that it was given instead of; NULL for large ones */
     struct tally *tally; /* where it is counted */
     size_t size;
-    uint64_t since_ms; /* on the clock of os_now_ms */
-    uint64_t run;      /* of the profile; one of an earlier run is counted nowhere */
+    uint64_t since_ms; /* when it was allocated, on the clock of os_now_ms */
+    uint64_t run;      /* the profile's run in which it was sampled; if that is over, it is counted nowhere */
 };
 
 struct table {
@@ -23,7 +23,7 @@ struct table {
     size_t count;
 };
 
-/* NULL if there is none. */
+/* The record for `address`; NULL if there is none. */
 struct record *table_find(const struct table *table, uintptr_t address);
 /* A new record for an address that has none: all zero but for the address. NULL if there is no memory. */
 struct record *table_insert(struct table *table, uintptr_t address);

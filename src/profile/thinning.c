@@ -4,15 +4,15 @@
 #include "profile/internal.h"
 #include "profile/poisson.h"
 
-/* The clock is looked at after so many samples, and a window lasts at least so long. */
+/* Samples are counted in windows, each of a multiple of WINDOW_SAMPLES, and of at least WINDOW_MS. */
 #define WINDOW_SAMPLES 64
 #define WINDOW_MS 5
-/* As many times too fast, and the interval is made so many times as long at once: no program writes to what
- * it allocates at such a rate, so that nothing much can be in use. */
+/* If samples come so many times too fast, the interval is made so many times as long at once: no program
+ * writes to what it allocates at such a rate, so that not much can be in use. */
 #define MUCH_TOO_FAST 8
 #define INTERVAL_MOST ((uint64_t)16 << 20)
 
-/* How many times too fast the samples of a window came. */
+/* How many times as fast as SAMPLES_A_SECOND the samples of a window came, rounded down. */
 static uint64_t haste_of(uint64_t samples, uint64_t took_ms) {
     return samples * 1000 / (took_ms * SAMPLES_A_SECOND);
 }
@@ -26,7 +26,7 @@ unsigned thinning_factor(void) {
     if (took_ms < WINDOW_MS) {
         return 1;
     }
-    /* A burst is over before there are two such windows. */
+    /* The slower one of two windows counts, because a burst is over before there are two. */
     uint64_t now = haste_of(profile.recent, took_ms);
     uint64_t haste = min_size(now, profile.haste);
     profile.haste = now;
@@ -41,23 +41,25 @@ unsigned thinning_factor(void) {
     return factor;
 }
 
+/* How likely it is that a sample of `size` would have been taken with the longer `interval`, too. */
 static double chance_to_stay(double size, uint64_t interval) {
     return poisson_chance(size, interval) / poisson_chance(size, profile.interval);
 }
 
-/* A whole number, of which `count` times `chance` is the mean. */
+/* A random whole number whose mean is `count` times `chance`. */
 static uint64_t thinned(uint64_t count, double chance) {
     double exact = (double)count * chance;
     uint64_t whole = (uint64_t)exact;
     return whole + (poisson_random(&profile.random) < exact - (double)whole);
 }
 
-/* The total of a tally may lack its live ones: of a block that has grown, what was sampled is counted with
- * blocks of the size that it grew by. */
+/* Whether the total of a tally contains its live blocks. It need not: of a block that has grown, what was
+ * sampled is in the total of the size that it grew by. */
 static bool total_has_live(const struct figures *f) {
     return f->total_blocks >= f->live_blocks && f->total_bytes >= f->live_bytes;
 }
 
+/* Takes a live block out of all figures. The record stays: the block still has its shadow. */
 static void drop(struct record *record) {
     struct figures *f = &record->tally->figures;
     if (total_has_live(f)) {
@@ -86,7 +88,7 @@ static void thin_live(uint64_t interval) {
     atomic_store_explicit(&profile.bytes, (uint64_t)bytes, memory_order_relaxed);
 }
 
-/* Of the freed ones only the sums are known. */
+/* Thins the freed blocks of a tally, of which only the sums are known. */
 static void thin_freed(struct figures *f, uint64_t interval) {
     bool all = total_has_live(f);
     uint64_t live_blocks = all ? f->live_blocks : 0;

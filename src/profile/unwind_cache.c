@@ -6,11 +6,13 @@
 
 struct cache *_Atomic unwind_cache;
 
+/* Maps the table, or takes the one that another thread has made; NULL if there is no memory. Keeps errno. */
 static struct cache *make(void) {
     int saved_errno = errno;
     struct cache *made = pages_take(sizeof *made);
     struct cache *first = NULL;
-    /* release pairs with the acquire in cache_get, acquire with another thread's release */
+    /* acq_rel: release pairs with the acquire in cache_get and cache_put, acquire with another
+     * thread's release here */
     if (made != NULL && !atomic_compare_exchange_strong_explicit(
                             &unwind_cache, &first, made, memory_order_acq_rel, memory_order_acquire)) {
         pages_give(made, sizeof *made);
@@ -21,7 +23,7 @@ static struct cache *make(void) {
 }
 
 void cache_put(uint64_t key, struct rule rule) {
-    /* acquire: as in cache_get */
+    /* acquire pairs with the release in make: the table is mapped */
     struct cache *cache = atomic_load_explicit(&unwind_cache, memory_order_acquire);
     if (cache == NULL) {
         cache = make();
@@ -30,7 +32,8 @@ void cache_put(uint64_t key, struct rule rule) {
         return; /* the next walk works it out again */
     }
     struct cache_entry *set = cache->sets[cache_set(key)];
-    /* What came last stands first, what stood there last goes. relaxed: each entry checks itself */
+    /* The new entry goes to the front of its set, and the oldest one is overwritten. relaxed: an entry that
+     * two threads have mixed does not give the key that is asked for */
     for (size_t way = CACHE_WAYS - 1; way > 0; way--) {
         uint64_t moved = atomic_load_explicit(&set[way - 1].rule, memory_order_relaxed);
         uint64_t check = atomic_load_explicit(&set[way - 1].check, memory_order_relaxed);

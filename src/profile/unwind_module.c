@@ -14,7 +14,7 @@
 /* The first words of the id that linkers put into a file, a hash of its contents; 0 if there is none. */
 static uint64_t build_id(uintptr_t start, uintptr_t end) {
     const ElfW(Ehdr) *file = (const ElfW(Ehdr) *)start;
-    size_t room = (OS_PAGE_BYTES - sizeof *file) / sizeof(ElfW(Phdr)); /* of the page known to be there */
+    size_t room = (OS_PAGE_BYTES - sizeof *file) / sizeof(ElfW(Phdr)); /* one page is surely mapped */
     if (memcmp(file->e_ident, ELFMAG, SELFMAG) != 0 || file->e_phoff != sizeof *file ||
         file->e_phnum > room) {
         return 0;
@@ -29,7 +29,7 @@ static uint64_t build_id(uintptr_t start, uintptr_t end) {
             uintptr_t notes_end = at + min_size(headers[i].p_filesz, end - at);
             const ElfW(Nhdr) *note = (const ElfW(Nhdr) *)at;
             const char *name = (const char *)(note + 1);
-            /* It comes first, or in notes of its own. */
+            /* Only the first note is looked at: the id comes first, or has a segment of its own. */
             if (notes_end - at >= sizeof *note + 4 + sizeof(uint64_t) && note->n_type == NT_GNU_BUILD_ID &&
                 note->n_namesz == 4 && note->n_descsz >= sizeof(uint64_t) && memcmp(name, "GNU", 4) == 0) {
                 uint64_t id;
@@ -41,7 +41,8 @@ static uint64_t build_id(uintptr_t start, uintptr_t end) {
     return 0;
 }
 
-/* What it is called by, where it is, how many functions its tables have, and what its contents are. */
+/* A hash of where the module is, of libc's handle of it, of its tables' header, which has the number of
+ * functions, and of its build id. */
 static uint64_t identity_of(const struct module *m, const void *handle) {
     uint64_t words[] = {m->start, m->end, (uintptr_t)handle, (uintptr_t)m->header, 0, 0, 0};
     if (m->header != NULL) {
@@ -56,7 +57,8 @@ static uint64_t identity_of(const struct module *m, const void *handle) {
     return hash;
 }
 
-/* In a program that libc says nothing about. */
+/* As module_find, for the program itself, by the headers that the kernel tells of; for where
+ * libc tells of none. */
 static bool find_program(uintptr_t address, struct module *out) {
     int saved_errno = errno;
     uintptr_t first = getauxval(AT_PHDR);

@@ -13,11 +13,12 @@
 #include <stdint.h>
 
 struct module {
-    uintptr_t start, end; /* addresses that it takes up: all, or one segment; the tables may lie outside */
+    uintptr_t start, end;        /* its addresses: all, or those of one segment; the tables may lie outside */
     const unsigned char *header; /* its .eh_frame_hdr; NULL if it has none */
-    uint64_t identity; /* differs, in all likelihood, from that of any other that was at its place before */
+    uint64_t identity; /* differs, in all likelihood, from that of any module that was at its place before */
 };
 
+/* Stores in `out` the module that `address` is in; false if none is known. */
 bool module_find(uintptr_t address, struct module *out);
 
 #endif

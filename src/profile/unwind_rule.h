@@ -12,26 +12,25 @@
 
 enum rule_base {
     BASE_FRAME,         /* the frame address */
-    BASE_STACK_POINTER, /* as the frame has it */
-    BASE_FRAME_POINTER, /* likewise: rbp */
+    BASE_STACK_POINTER, /* the stack pointer at the instruction */
+    BASE_FRAME_POINTER, /* the frame pointer at the instruction: rbp */
     BASE_NONE
 };
 
 struct rule {
-    uint32_t
-        frame_words : 24; /* signed, see rule_frame_words: frame address = stack or frame pointer + this; */
-    uint32_t frame_by_pointer : 1; /* it is the frame pointer; */
-    uint32_t frame_loaded : 1;     /* the frame address is what stands there */
-    uint32_t return_base : 2;      /* where the return address stands; BASE_NONE: see return_words */
-    uint32_t pointer_base : 2;     /* where the caller's frame pointer stands; BASE_NONE: it is lost */
-    uint32_t pointer_kept : 1;     /* it is still the caller's */
-    uint32_t signal : 1;           /* what comes next was interrupted, it made no call */
-    int16_t return_words;          /* or an enum rule_verdict */
-    int16_t pointer_words;
+    uint32_t frame_words : 24; /* the frame address is the stack pointer plus this; see rule_frame_words */
+    uint32_t frame_by_pointer : 1; /* it is the frame pointer plus that instead */
+    uint32_t frame_loaded : 1;     /* it is the word that stands at that sum */
+    uint32_t return_base : 2;      /* base of where the return address stands; BASE_NONE: see return_words */
+    uint32_t pointer_base : 2;     /* base of where the caller's frame pointer stands; BASE_NONE: nowhere */
+    uint32_t pointer_kept : 1;     /* the register still has the caller's frame pointer; else that is lost */
+    uint32_t signal : 1;           /* a signal interrupted the caller, it made no call */
+    int16_t return_words;          /* offset from return_base, or an enum rule_verdict */
+    int16_t pointer_words;         /* offset from pointer_base */
 };
 _Static_assert(sizeof(struct rule) == sizeof(uint64_t), "a rule is one word");
 
-/* In return_words where return_base is BASE_NONE. */
+/* What return_words says where return_base is BASE_NONE. */
 enum rule_verdict {
     RULE_END = 1,   /* the stack ends here, or goes on in a way that is not understood */
     RULE_UNTOLD = 2 /* the tables say nothing about this place */
@@ -42,11 +41,12 @@ static inline struct rule rule_of_verdict(enum rule_verdict verdict) {
         .return_base = BASE_NONE, .pointer_base = BASE_NONE, .return_words = (int16_t)verdict};
 }
 
+/* frame_words as the signed number that it is. */
 static inline int32_t rule_frame_words(struct rule rule) {
     return (int32_t)((uint32_t)rule.frame_words << 8) >> 8;
 }
 
-/* Never 0. */
+/* The rule as one word, which is never 0. */
 static inline uint64_t rule_word(struct rule rule) {
     uint64_t word;
     memcpy(&word, &rule, sizeof word);

@@ -27,7 +27,7 @@ static struct bytes bytes_at(uintptr_t address, size_t length) {
     return (struct bytes){.at = at, .end = at + length};
 }
 
-/* 0: unknown */
+/* The size of a pointer in bytes; 0 if its form is not known. */
 static unsigned form_bytes(unsigned encoding) {
     switch (encoding & FORM_BITS) {
     case FORM_U2:
@@ -61,7 +61,7 @@ static uintptr_t read_pointer(struct bytes *b, unsigned encoding) {
     return relative_to_place(encoding) ? place + value : value;
 }
 
-/* An entry of the sorted table, both relative to the header. */
+/* An entry of the sorted table: where a function and its FDE are, relative to the header. */
 struct place {
     int32_t function, entry;
 };
@@ -72,7 +72,7 @@ static struct place place_at(const unsigned char *table, size_t index) {
     return place;
 }
 
-/* Four bytes, a pointer and a number. */
+/* The table's header: four bytes, a pointer and a number. */
 #define HEADER_BYTES_MOST 16
 
 /* The FDE of the last function that begins at or before the address; 0 if there is none. */
@@ -110,6 +110,7 @@ struct common {
     bool augmented;
 };
 
+/* Reads what the augmentation `letters` of a CIE announce; false if one of them is not known. */
 static bool read_augmentation(struct bytes *b, const char *letters, struct common *common,
                               struct cfi_function *out) {
     common->address_encoding = FORM_ABSOLUTE;
@@ -135,7 +136,8 @@ static bool read_augmentation(struct bytes *b, const char *letters, struct commo
     return !data.bad;
 }
 
-/* What follows the length in front of a CIE or FDE. The form of 64 bits is not known. */
+/* The contents of the CIE or FDE at `address`, behind its length. Of the 64-bit form, which is not known,
+ * there are none, and they are `bad`. */
 static struct bytes read_block(uintptr_t address) {
     struct bytes length = bytes_at(address, 4);
     uint64_t count = bytes_unsigned(&length, 4);
@@ -147,6 +149,7 @@ static struct bytes read_block(uintptr_t address) {
 
 #define LETTERS_MOST 8
 
+/* Reads the CIE at `address`; false if it is in a form that is not known. */
 static bool read_common(uintptr_t address, struct common *common, struct cfi_function *out) {
     struct bytes b = read_block(address);
     uint64_t id = bytes_unsigned(&b, 4);
@@ -168,6 +171,7 @@ static bool read_common(uintptr_t address, struct common *common, struct cfi_fun
     return understood && !b.bad && column == CFI_RETURN_ADDRESS;
 }
 
+/* Reads the FDE at `entry` and the CIE that it refers to; false if one is in a form that is not known. */
 static bool read_entry(uintptr_t entry, struct cfi_function *out) {
     *out = (struct cfi_function){0};
     struct bytes b = read_block(entry);

@@ -10,6 +10,7 @@
 #include "profile/unwind_module.h"
 #include "profile/unwind_rule.h"
 
+/* The rule for the instruction at `address`, which is in the module. */
 struct rule table_rule(const struct module *module, uintptr_t address);
 
 #endif
