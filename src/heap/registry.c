@@ -314,7 +314,7 @@ void heap_follow_into_child(struct heap *mine) {
     }
 }
 
-void heap_unlock_after_fork(bool child, struct heap *mine) {
+COLD void heap_unlock_after_fork(bool child, struct heap *mine) {
     for (uint32_t id = 1; id < heap_id_limit(); id++) {
         struct heap *heap = heap_by_id(id);
         lock_end_fork(&heap->lock, child);

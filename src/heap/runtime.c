@@ -18,6 +18,10 @@ static struct lock start_lock;
 /* release when all is set up pairs with the acquire in runtime_start */
 static _Atomic bool started;
 static bool libc_forced;
+/* The thread that is at it, by its thread pointer. It may ask for a block meanwhile: where others stand in
+ * for libc's functions (sanitizers), each may allocate when it is first called. relaxed: a thread only looks
+ * for itself */
+static _Atomic uintptr_t starter;
 
 static COLD void refuse_pages(void) {
     if (!foreign_libc_present()) {
@@ -31,7 +35,12 @@ static COLD void refuse_pages(void) {
 }
 
 static NOINLINE void start_slow(void) {
+    uintptr_t self = (uintptr_t)__builtin_thread_pointer();
+    if (atomic_load_explicit(&starter, memory_order_relaxed) == self) {
+        return;
+    }
     lock_acquire(&start_lock);
+    atomic_store_explicit(&starter, self, memory_order_relaxed);
     /* relaxed: under the lock */
     if (!atomic_load_explicit(&started, memory_order_relaxed)) {
         os_note_process();
@@ -55,6 +64,7 @@ static NOINLINE void start_slow(void) {
         }
         atomic_store_explicit(&started, true, memory_order_release);
     }
+    atomic_store_explicit(&starter, 0, memory_order_relaxed);
     lock_release(&start_lock);
     fork_register_handlers();
 }
@@ -66,8 +76,11 @@ void runtime_start(void) {
 }
 
 bool runtime_libc_forced(void) {
-    runtime_start();
-    return libc_forced;
+    if (LIKELY(atomic_load_explicit(&started, memory_order_acquire))) {
+        return libc_forced;
+    }
+    start_slow();
+    return libc_forced || (!atomic_load_explicit(&started, memory_order_acquire) && foreign_libc_present());
 }
 
 void runtime_lock_for_fork(void) {

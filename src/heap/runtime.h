@@ -13,7 +13,8 @@ extern "C" {
 
 /* Sets the library up if nothing has yet. */
 void runtime_start(void);
-/* True if HAKMEM_FORCE_LIBC_ALLOC is in force (starts the library). */
+/* Whether libc's allocator is to serve: HAKMEM_FORCE_LIBC_ALLOC is in force, or the calling thread is setting
+ * the library up (starts it). */
 bool runtime_libc_forced(void);
 
 /* Waits until a start that another thread has begun is over, and holds off others until the fork is done. */

@@ -212,10 +212,13 @@ static bool wait_until_unused(void) {
     return false;
 }
 
+/* There in a program that was built with ThreadSanitizer, which wants to know of each thread. */
+extern __attribute__((weak)) void __tsan_init(void);
+
 COLD bool os_thread_start(void (*run)(void)) {
     int saved_errno = errno;
     bool started = false;
-    bool own_descriptors = syscall(SYS_close_range, ~0u, ~0u, 0) == 0;
+    bool own_descriptors = __tsan_init == NULL && syscall(SYS_close_range, ~0u, ~0u, 0) == 0;
     if (own_descriptors && wait_until_unused() && half_needed() <= place.tls_half_bytes) {
         /* First of all: the handler of a signal may fork, and its child would go on here
          * with `tls` emptied. */

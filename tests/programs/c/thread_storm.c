@@ -1,5 +1,5 @@
-/* 100,000 short threads, a few at a time, each of which allocates, hands one block to the next and
- * frees the rest. Prints the highest resident size seen, in kB. */
+/* 100,000 short threads (or as many as the argument says), a few at a time, each of which allocates, hands
+ * one block to the next and frees the rest. Prints the highest resident size seen, in kB. */
 #include <pthread.h>
 
 #include "check.h"
@@ -26,9 +26,10 @@ static void *short_thread(void *argument) {
     return NULL;
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    int count = argc > 1 ? atoi(argv[1]) : THREADS;
     long highest_kb = 0;
-    for (int round = 0; round < THREADS / AT_ONCE; round++) {
+    for (int round = 0; round < count / AT_ONCE; round++) {
         pthread_t threads[AT_ONCE];
         for (uintptr_t i = 0; i < AT_ONCE; i++)
             REQUIRE(pthread_create(&threads[i], NULL, short_thread, (void *)i) == 0);
