@@ -2,6 +2,7 @@
 #include "api/keep.h"
 #include "api/names.h"
 #include "arena/arena.h"
+#include "arena/tails.h"
 #include "heap/allocate.h"
 #include "heap/collect.h"
 #include "heap/flush.h"
@@ -87,7 +88,9 @@ size_t hak_collect(void) {
     for (uint32_t id = 1; id < heap_id_limit(); id++) {
         holes_purge(heap_by_id(id));
     }
-    heap_trim_abandoned();
+    while (heap_trim_abandoned()) {
+    }
+    tails_purge_all();
     arena_purge_all();
     arena_figures(&after);
     return (size_t)(after.purged_bytes - before.purged_bytes);

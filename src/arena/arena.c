@@ -127,6 +127,7 @@ struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_stat
         slab->run_slabs = (uint8_t)slabs;
         /* relaxed: the lock orders both for the arena, the caller's publication for all others */
         atomic_store_explicit(&slab->span_bytes, slabs * SLAB_BYTES, memory_order_relaxed);
+        atomic_store_explicit(&slab->tail, TAIL_CLEAN, memory_order_relaxed);
         atomic_store_explicit(&slab->state, state, memory_order_relaxed);
         taken->resident = opened && taken->zero && dense_may_be_worth_it(use, arena.used_slabs) &&
                           dense_fill(place.region, place.superslab, slabs, use);

@@ -3,6 +3,7 @@
 #include "arena/arena.h"
 #include "arena/bound.h"
 #include "arena/internal.h"
+#include "arena/tails.h"
 #include "options/options.h"
 #include "os/backoff.h"
 #include "os/cgroup.h"
@@ -232,7 +233,7 @@ COLD static enum decay_work due(void) {
  * be that nobody frees any of them. */
 static bool has_shrunk(void) {
     return arena.used_slabs < arena.used_unrelieved - arena.used_unrelieved / SHRUNK_PART &&
-           arena_slack() > (int64_t)option_number(OPTION_RETAIN_MIN);
+           (arena_slack() > (int64_t)option_number(OPTION_RETAIN_MIN) || tails_exceed());
 }
 
 enum decay_work decay_due(void) {

@@ -83,6 +83,8 @@ void arena_end_purging(void);
 
 /* Lets go of the lock until nobody is purging: all that is free is in circulation then. */
 void arena_wait_for_purge(void);
+/* Arena lock held, and let go of meanwhile: waits until a purge has ended. False if none is under way. */
+bool arena_wait_for_one_purge(void);
 
 /* Brings used_seen and dirty_seen up to date. */
 void arena_note_size(void);

@@ -121,7 +121,8 @@ void arena_begin_purging(void) {
 }
 
 void arena_end_purging(void) {
-    if (atomic_fetch_sub_explicit(&arena.purging, 1, memory_order_relaxed) == 1 && arena.purge_waiters > 0) {
+    atomic_fetch_sub_explicit(&arena.purging, 1, memory_order_relaxed);
+    if (arena.purge_waiters > 0) {
         os_wake(&arena.purging, arena.purge_waiters);
     }
 }
@@ -299,17 +300,21 @@ void arena_purge_over_bound(size_t target, bool breath) {
     (void)purge_to(target, progress, RANGES_IN_VAIN);
 }
 
+bool arena_wait_for_one_purge(void) {
+    uint32_t purging = atomic_load_explicit(&arena.purging, memory_order_relaxed);
+    if (purging == 0) {
+        return false;
+    }
+    arena.purge_waiters++;
+    lock_release(&arena.lock);
+    os_wait(&arena.purging, purging);
+    lock_acquire(&arena.lock);
+    arena.purge_waiters--;
+    return true;
+}
+
 void arena_wait_for_purge(void) {
-    for (;;) {
-        uint32_t purging = atomic_load_explicit(&arena.purging, memory_order_relaxed);
-        if (purging == 0) {
-            return;
-        }
-        arena.purge_waiters++;
-        lock_release(&arena.lock);
-        os_wait(&arena.purging, purging);
-        lock_acquire(&arena.lock);
-        arena.purge_waiters--;
+    while (arena_wait_for_one_purge()) {
     }
 }
 

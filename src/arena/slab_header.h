@@ -37,6 +37,13 @@ enum slab_returned {
     SLAB_WITHOUT_HOLES, /* none since, and pages that hold nothing but free blocks were given back */
 };
 
+/* What is known of a tail, the memory between the end of a large block and that of its run: tails.h. */
+enum slab_tail {
+    TAIL_CLEAN,  /* not resident, as far as it counts */
+    TAIL_DIRTY,  /* may be resident, and counts */
+    TAIL_PURGED, /* is being given back by whoever set this: nobody else may touch it until that is done */
+};
+
 /* One cache line. The header of a run is that of its first slab; those of the others are not touched. */
 struct slab {
     _Atomic uint64_t summary[2]; /* bit w: word w of the bitmap may be non-zero; any thread; see slab_add */
@@ -49,15 +56,18 @@ struct slab {
     bool taken_clean;  /* nothing of a run of blocks was resident when it was taken */
     _Atomic uint16_t full_words; /* words in which every block is free; exact while parked */
     bool moved : 1;              /* a huge run whose pages came by os_move_pages */
-    bool tail_dirty : 1;         /* what of a large or huge run is behind its block may be resident */
+    bool tail_dirty : 1;         /* what of a huge run is behind its block may be resident */
     bool tail_known : 1;         /* some of what is behind a huge block may be: the arena knows which slabs */
     /* Of a large or huge block; see huge_pages.h */
-    bool huge_pages : 1;      /* asks the kernel for huge pages */
-    bool ahead : 1;           /* got pages before it was written to */
-    bool next_ahead : 1;      /* its last superslab came ahead, because it grows by steps */
-    bool watched : 1;         /* tells, when it is freed, whether the program filled it */
-    bool sampled : 1;         /* a large or huge block that the profile knows; its owner writes */
-    _Atomic uint8_t returned; /* enum slab_returned; relaxed: a hint */
+    bool huge_pages : 1; /* asks the kernel for huge pages */
+    bool ahead : 1;      /* got pages before it was written to */
+    bool next_ahead : 1; /* its last superslab came ahead, because it grows by steps */
+    bool watched : 1;    /* tells, when it is freed, whether the program filled it */
+    bool sampled : 1;    /* a large or huge block that the profile knows; its owner writes */
+    union {
+        _Atomic uint8_t returned; /* of a run of blocks: enum slab_returned; relaxed: a hint */
+        _Atomic uint8_t tail; /* of a large run: enum slab_tail; who may change it, and the orders: tails.c */
+    };
     union {
         struct slab *next;       /* in the inbox or in the owner's list */
         uintptr_t watched_start; /* of a large or huge block: where the part that tells of it begins */

@@ -4,6 +4,9 @@
 #include "arena/bound.h"
 #include "arena/dense.h"
 #include "arena/internal.h"
+#include "arena/walk.h"
+#include "options/options.h"
+#include "os/backoff.h"
 #include "os/os.h"
 
 #include <stdatomic.h>
@@ -31,16 +34,21 @@ static int64_t with(size_t tail) {
     return atomic_load_explicit(&tails.bytes, memory_order_relaxed) + (int64_t)tail;
 }
 
+static bool exceed(size_t with_another) {
+    return with(with_another) > MOST_TIMES * (int64_t)arena_share_bytes();
+}
+
 bool tails_allow(size_t span) {
     return with(round_up(span, SLAB_BYTES) - span) <= (int64_t)arena_share_bytes() / AHEAD_PART;
 }
 
+/* A block may keep the part of itself that may stay of free memory: if all blocks do, the tails hold half of
+ * what they may. And a few pages, if these are no more than all that they may. */
 static bool is_worth_purging(size_t span, size_t tail) {
-    return tail >= WORTH_BYTES && tail >= span / WORTH_PART &&
-           with(tail) > MOST_TIMES * (int64_t)arena_share_bytes();
+    size_t part = span / 100 * (size_t)option_number(OPTION_RETAIN_PERCENT);
+    return tail > part && tail >= min_size(WORTH_BYTES, MOST_TIMES * part);
 }
 
-/* Gives the pages of a tail back, unless they are a part of a huge page. False if they stay. */
 static bool purge(uintptr_t start, size_t bytes) {
     lock_acquire(&arena.lock);
     bool huge = dense_is_huge(start);
@@ -53,32 +61,170 @@ static bool purge(uintptr_t start, size_t bytes) {
     return done;
 }
 
+static size_t tail_of(const struct slab *head, size_t span) {
+    return head->run_slabs * SLAB_BYTES - span;
+}
+
+/* How a tail changes: its block's thread makes it clean or dirty; any thread that has seen, under the arena's
+ * lock, that it is dirty may purge it, and the block's thread waits for that before it does anything with the
+ * run. The lock is what keeps the run one of the large lane until then: to give it back, its thread needs the
+ * lock, too, and before that has made the tail clean. */
+
+/* The block's thread: from here on nobody purges the tail. Returns whether it was dirty, and counts. */
+static bool make_clean(struct slab *head) {
+    for (;;) {
+        /* acquire pairs with the release in purge_claimed: the pages are gone before the run is used */
+        uint8_t tail = atomic_load_explicit(&head->tail, memory_order_acquire);
+        if (tail == TAIL_CLEAN) {
+            return false;
+        }
+        /* relaxed: nothing is handed over; what is known of the run is this thread's */
+        if (tail == TAIL_DIRTY &&
+            atomic_compare_exchange_strong_explicit(&head->tail, &tail, TAIL_CLEAN, memory_order_relaxed,
+                                                    memory_order_relaxed)) {
+            return true;
+        }
+        if (tail == TAIL_PURGED) {
+            lock_acquire(&arena.lock);
+            (void)arena_wait_for_one_purge();
+            lock_release(&arena.lock);
+        }
+    }
+}
+
+/* The block's thread, of a clean tail. */
+static void make_dirty(struct slab *head) {
+    /* release pairs with the acquire in claim_tail: whoever purges it knows the block's length */
+    atomic_store_explicit(&head->tail, TAIL_DIRTY, memory_order_release);
+}
+
 void tails_add(struct slab *head, size_t span) {
-    size_t tail = head->run_slabs * SLAB_BYTES - span;
-    if (tail > 0 && !(is_worth_purging(span, tail) && purge(arena_address(head) + span, tail))) {
-        head->tail_dirty = true;
+    size_t tail = tail_of(head, span);
+    if (tail > 0 &&
+        !(is_worth_purging(span, tail) && exceed(tail) && purge(arena_address(head) + span, tail))) {
         atomic_fetch_add_explicit(&tails.bytes, (int64_t)tail, memory_order_relaxed);
+        make_dirty(head);
     }
 }
 
 void tails_change(struct slab *head, size_t had, size_t span, int64_t *later) {
-    size_t tail = head->run_slabs * SLAB_BYTES - span;
-    if (head->tail_dirty && tail > 0 && !is_worth_purging(span, tail)) {
+    size_t tail = tail_of(head, span);
+    bool was_dirty = make_clean(head);
+    if (was_dirty && tail > 0 && !(is_worth_purging(span, tail) && exceed(tail))) {
         *later += (int64_t)had - (int64_t)span;
         if (*later > LATER_MOST_BYTES || *later < -LATER_MOST_BYTES) {
             atomic_fetch_add_explicit(&tails.bytes, *later, memory_order_relaxed);
             *later = 0;
         }
-    } else {
-        tails_remove(head, had);
-        tails_add(head, span);
+        make_dirty(head);
+        return;
     }
+    if (was_dirty) {
+        atomic_fetch_sub_explicit(&tails.bytes, (int64_t)tail_of(head, had), memory_order_relaxed);
+    }
+    tails_add(head, span);
 }
 
-void tails_remove(struct slab *head, size_t span) {
-    if (head->tail_dirty) {
-        head->tail_dirty = false;
-        size_t tail = head->run_slabs * SLAB_BYTES - span;
-        atomic_fetch_sub_explicit(&tails.bytes, (int64_t)tail, memory_order_relaxed);
+bool tails_remove(struct slab *head, size_t span) {
+    bool was_dirty = make_clean(head);
+    if (was_dirty) {
+        atomic_fetch_sub_explicit(&tails.bytes, (int64_t)tail_of(head, span), memory_order_relaxed);
+    }
+    return was_dirty;
+}
+
+/* Of a step of a walk. */
+struct claimed {
+    struct slab *heads[ARENA_HOLES_MOST];
+    struct iovec ranges[ARENA_HOLES_MOST];
+    size_t count, most;
+    bool all; /* not just those that are worth it */
+};
+
+/* Arena lock held. */
+static void claim_tail(const struct piece *piece, void *context) {
+    struct claimed *claimed = context;
+    struct slab *head = piece->head;
+    /* relaxed: the arena's lock keeps the run what it is, but for its block's thread */
+    uint8_t state = atomic_load_explicit(&head->state, memory_order_relaxed);
+    bool in_large_lane = (piece->kind == PIECE_LARGE || piece->kind == PIECE_DIRTY) &&
+                         (state == SLAB_LARGE || state == SLAB_KEPT) && !arena_run_is_huge(head);
+    uint8_t dirty = TAIL_DIRTY;
+    if (!in_large_lane || claimed->count == claimed->most || claimed->count == ARENA_HOLES_MOST ||
+        atomic_load_explicit(&head->tail, memory_order_relaxed) != TAIL_DIRTY ||
+        (!claimed->all && !is_worth_purging(arena_span(head), tail_of(head, arena_span(head)))) ||
+        (!claimed->all && dense_is_huge(piece->address)) ||
+        /* acquire pairs with the release in make_dirty */
+        !atomic_compare_exchange_strong_explicit(&head->tail, &dirty, TAIL_PURGED, memory_order_acquire,
+                                                 memory_order_relaxed)) {
+        return;
+    }
+    size_t span = arena_span(head);
+    claimed->heads[claimed->count] = head;
+    claimed->ranges[claimed->count] = (struct iovec){(void *)(piece->address + span), tail_of(head, span)};
+    claimed->count++;
+}
+
+/* Returns the tails that the OS has taken. */
+static size_t purge_claimed(const struct claimed *claimed) {
+    bool done[ARENA_HOLES_MOST];
+    size_t purged = 0;
+    if (claimed->count > 0) {
+        arena_purge_holes(claimed->ranges, claimed->count, done);
+    }
+    for (size_t i = 0; i < claimed->count; i++) {
+        if (done[i]) {
+            purged++;
+            atomic_fetch_sub_explicit(&tails.bytes, (int64_t)claimed->ranges[i].iov_len,
+                                      memory_order_relaxed);
+        }
+        /* release pairs with the acquire in make_clean */
+        atomic_store_explicit(&claimed->heads[i]->tail, done[i] ? TAIL_CLEAN : TAIL_DIRTY,
+                              memory_order_release);
+    }
+    return purged;
+}
+
+/* A fork waits for the end of a step: it must not come while a tail is being purged. */
+static bool purge_step(struct walk *walk, size_t most, bool all, size_t *purged) {
+    struct claimed claimed = {.count = 0, .most = most, .all = all};
+    const struct walk_visitor visitor = {.visit = claim_tail, .context = &claimed};
+    lock_acquire(&arena.lock);
+    arena_begin_purging();
+    lock_release(&arena.lock);
+    bool more = arena_walk_step(walk, &visitor);
+    *purged += purge_claimed(&claimed);
+    lock_acquire(&arena.lock);
+    arena_end_purging();
+    lock_release(&arena.lock);
+    return more;
+}
+
+/* A look at all tails has found nothing to purge: those that are left are small, or on huge pages. */
+static struct backoff in_vain;
+
+bool tails_exceed(void) {
+    return UNLIKELY(exceed(0)) && !backoff_holds(&in_vain);
+}
+
+COLD bool tails_purge_excess(size_t most) {
+    struct walk walk = {0};
+    size_t purged = 0;
+    bool more = tails_exceed();
+    while (more && purged < most && exceed(0)) {
+        more = purge_step(&walk, most - purged, false, &purged);
+    }
+    if (purged > 0) {
+        backoff_end(&in_vain);
+    } else if (!more && exceed(0)) {
+        backoff_begin(&in_vain);
+    }
+    return purged >= most && exceed(0);
+}
+
+COLD void tails_purge_all(void) {
+    struct walk walk = {0};
+    size_t purged = 0;
+    while (purge_step(&walk, SIZE_MAX, true, &purged)) {
     }
 }

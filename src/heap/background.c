@@ -2,6 +2,7 @@
 
 #include "arena/bound.h"
 #include "arena/decay.h"
+#include "arena/tails.h"
 #include "heap/event.h"
 #include "heap/holes.h"
 #include "heap/parcel.h"
@@ -23,19 +24,23 @@
 #define STOCKS_IN_PASSING ((size_t)65536)
 #define STOCKS_IN_PASSING_PART (8 * sizeof(void *))
 #define STOCKS_RELIEVED ((size_t)16384)
+/* Tails of large blocks that one free gives back: half a ms. */
+#define TAILS_IN_PASSING 512
 
 static void purge_in_passing(void) {
     int64_t stocked = arena_stocked();
     stocks_look_after(
         max_size(STOCKS_IN_PASSING, stocked > 0 ? (size_t)stocked / STOCKS_IN_PASSING_PART : 0));
     (void)holes_purge_idle(HOLES_UNITS_IN_PASSING);
+    (void)tails_purge_excess(TAILS_IN_PASSING);
 }
 
 static bool relieve(void) {
     if (arena_stock_room() < 0) {
         stocks_relieve(STOCKS_RELIEVED);
     }
-    return slack_relieve();
+    bool more = tails_purge_excess(TAILS_IN_PASSING);
+    return slack_relieve() || more;
 }
 
 /* Sleeps for a period of the decay; false if the program's credentials have changed meanwhile. It sleeps for
@@ -61,7 +66,8 @@ static COLD void run_in_background(void) {
         bool parcels = parcels_look_after();
         stocks_look_after(SIZE_MAX);
         bool holes = holes_purge_idle(HOLES_UNITS);
-        more = decay_tick(heap_reclaim_idle() || parcels || holes);
+        bool tails = tails_purge_excess(SIZE_MAX);
+        more = decay_tick(heap_reclaim_idle() || parcels || holes || tails);
     }
     if (more) {
         decay_stop();

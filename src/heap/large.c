@@ -56,7 +56,6 @@ static NOINLINE void *allocate_run(struct heap *heap, size_t size, size_t alignm
     uintptr_t address = arena_address(slab);
     arena_set_span(slab, span);
     if (!huge) {
-        slab->tail_dirty = false;
         if (!taken.zero || taken.resident) {
             tails_add(slab, span);
         }

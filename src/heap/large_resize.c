@@ -59,9 +59,8 @@ static void *move_huge(struct heap *heap, struct slab *slab, void *p, size_t spa
 static bool resize_run(struct heap *heap, struct slab *slab, size_t span) {
     unsigned slabs = large_slabs(span);
     bool longer = slabs > slab->run_slabs;
-    bool was_dirty = slab->tail_dirty;
     size_t had = arena_span(slab);
-    tails_remove(slab, had);
+    bool was_dirty = tails_remove(slab, had);
     if (slabs < slab->run_slabs) {
         huge_pages_shortened(slab, span);
     }

@@ -213,27 +213,30 @@ static void push_cold(struct heap *heap) {
     parcels_return(NULL, heap); /* those that came while it was in no list: from now on none comes */
 }
 
-/* Takes a cold heap that can be trimmed off its list; NULL if there is none. */
-static struct heap *pop_untrimmed(void) {
+/* Takes cold heaps that can be trimmed off their list, TRIMS_MOST at most; returns how many. */
+static unsigned pop_untrimmed(struct heap *heaps[TRIMS_MOST]) {
+    unsigned count = 0;
     lock_acquire(&lock);
-    struct heap *heap = cold;
-    while (heap != NULL && !heap->untrimmed) {
-        heap = heap->next_abandoned;
-    }
-    if (heap != NULL) {
-        unlink_abandoned(heap);
+    for (struct heap *heap = cold, *next; heap != NULL && count < TRIMS_MOST; heap = next) {
+        next = heap->next_abandoned;
+        if (heap->untrimmed) {
+            unlink_abandoned(heap);
+            heaps[count++] = heap;
+        }
     }
     lock_release(&lock);
-    return heap;
+    return count;
 }
 
-COLD void heap_trim_abandoned(void) {
-    struct heap *heap;
-    for (unsigned i = 0; i < TRIMS_MOST && (heap = pop_untrimmed()) != NULL; i++) {
-        heap_retire_slabs(heap); /* in a forked child, a heap that has lost its thread still has some */
-        trim(heap);              /* without the lock: system calls */
-        push_cold(heap);
+COLD bool heap_trim_abandoned(void) {
+    struct heap *heaps[TRIMS_MOST];
+    unsigned count = pop_untrimmed(heaps);
+    for (unsigned i = 0; i < count; i++) {
+        heap_retire_slabs(heaps[i]); /* in a forked child, a heap that has lost its thread still has some */
+        trim(heaps[i]);              /* without the lock: system calls */
+        push_cold(heaps[i]);
     }
+    return count == TRIMS_MOST;
 }
 
 void heap_abandon(struct heap *heap, bool may_stay_warm) {

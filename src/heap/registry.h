@@ -26,8 +26,9 @@ struct heap *heap_disown(heap_slot *slot);
 /* Flushes a heap that its thread has no more, and leaves it for the next thread. If it `may_stay_warm`, it
  * keeps its current slabs of the tiny lane for that one for a while. No lock held. */
 void heap_abandon(struct heap *heap, bool may_stay_warm);
-/* Gives back those pages of abandoned heaps that hold nothing; of some heaps with each call. */
-void heap_trim_abandoned(void);
+/* Gives back those pages of abandoned heaps that hold nothing; of some heaps with each call. Returns whether
+ * there may be more. */
+bool heap_trim_abandoned(void);
 /* Puts the heap's current slabs among the partly-used ones, or releases them. By whoever has the heap. */
 void heap_retire_slabs(struct heap *heap);
 /* Calls heap_retire_slabs for every abandoned heap. */

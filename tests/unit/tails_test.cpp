@@ -1,6 +1,8 @@
 // Behind a large block its last slab serves nobody else, and behind a huge one its last superslab: what of
 // that is resident is bounded.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -204,6 +206,56 @@ TEST(Tails, OfHugeBlocksMayLeaveLittleThatTellsOfThem) {
     }
 }
 
+// Blocks that were twice as long, so that nearly as much as they have lies behind them, resident.
+void shorten(PointerArray &blocks) {
+    constexpr std::size_t kLong = 128 * kKiB;
+    constexpr std::size_t kShort = 66'000;
+    for (void *&block : blocks) {
+        block = hak_malloc(kLong);
+        fill(block, kLong);
+        block = hak_realloc(block, kShort);
+    }
+}
+
+TEST(Tails, GoWhenTheBoundFallsThatTheyWereWithin) {
+    constexpr std::size_t kBesideBlock = 1'900'000;
+    allow_no_grace();
+    const ResidentMeter meter;
+    PointerArray beside(600 * kMiB / kBesideBlock), blocks(1500);
+    for (void *&block : beside) {
+        block = hak_malloc(kBesideBlock);
+        fill(block, kBesideBlock);
+    }
+    shorten(blocks);
+    for (void *block : beside) {
+        hak_free(block);
+    }
+    // Twice 12 % of the runs, tails included, and a third of that, and what may be free elsewhere.
+    const std::size_t live = blocks.size() * 66'000;
+    const std::size_t runs = blocks.size() * 128 * kKiB;
+    meter.expect_growth_within(live + runs * 32 / 100 + runs / 8 + 6 * kMiB, "after larger blocks have gone");
+    hak_collect();
+    meter.expect_growth_within(live + live / 20 + 4 * kMiB, "after everything was given back");
+    free_and_collect(blocks);
+}
+
+TEST(Tails, OfAnyLengthAreBoundedWhereLittleMayStay) {
+    constexpr std::size_t kLong = kMiB;
+    constexpr std::size_t kShort = 987'136; // an eighth of a slab less than all of the last one
+    allow_no_grace();
+    ASSERT_EQ(hak_option_set("retain_percent", "0"), 0);
+    const ResidentMeter meter;
+    PointerArray blocks(300);
+    for (void *&block : blocks) {
+        block = hak_malloc(kLong);
+        fill(block, kLong);
+        block = hak_realloc(block, kShort);
+    }
+    meter.expect_growth_within(blocks.size() * kShort + 10 * kMiB, "by blocks that were shortened");
+    ASSERT_EQ(hak_option_set("retain_percent", "12"), 0);
+    free_and_collect(blocks);
+}
+
 // There is always memory of longer blocks, free and resident, for the next ones to lie in.
 TEST(Tails, OfHugeBlocksWhereLongerOnesWereAreBounded) {
     constexpr std::size_t kLong = 4'000'000;
@@ -255,7 +307,9 @@ TEST(Tails, OfHugeBlocksThatCouldNotGrowAreGivenBack) {
     free_and_collect(blocks);
 }
 
-TEST(Tails, OfHugeBlocksAreGivenBackWhileTheseGrowAndShrink) {
+// Threads whose blocks come, go, grow and shrink between these sizes, while another gives back all that it
+// can.
+void churn_while_collecting(std::size_t blocks, std::size_t least, std::size_t most, std::size_t times) {
     std::atomic<bool> done{false};
     std::thread collector([&done] {
         while (!done.load()) {
@@ -264,13 +318,47 @@ TEST(Tails, OfHugeBlocksAreGivenBackWhileTheseGrowAndShrink) {
     });
     std::vector<std::thread> threads;
     for (std::uint64_t seed = 1; seed <= 2; seed++) {
-        threads.emplace_back([seed] {
-            Churn churn(6, 1'100'000, 7'000'000, seed);
-            churn.run(scaled(300), true);
+        threads.emplace_back([=] {
+            Churn churn(blocks, least, most, seed);
+            churn.run(times, true);
         });
     }
     for (std::thread &thread : threads) {
         thread.join();
+    }
+    done = true;
+    collector.join();
+}
+
+TEST(Tails, OfHugeBlocksAreGivenBackWhileTheseGrowAndShrink) {
+    churn_while_collecting(6, 1'100'000, 7'000'000, scaled(300));
+}
+
+TEST(Tails, AreGivenBackWhileTheirBlocksGrowAndShrink) {
+    churn_while_collecting(40, 66'000, 190'000, scaled(4000));
+}
+
+TEST(Tails, AForkBetweenLeavesNoneHalfGivenBack) {
+    std::atomic<bool> done{false};
+    std::thread collector([&done] {
+        while (!done.load()) {
+            hak_collect();
+        }
+    });
+    PointerArray blocks(100);
+    for (std::size_t i = 0; i < scaled(60) && !HasFailure(); i++) {
+        shorten(blocks);
+        const pid_t child = fork();
+        ASSERT_GE(child, 0);
+        for (void *block : blocks) {
+            hak_free(block);
+        }
+        if (child == 0) {
+            _exit(0);
+        }
+        int status = -1;
+        ASSERT_EQ(waitpid(child, &status, 0), child);
+        EXPECT_EQ(status, 0);
     }
     done = true;
     collector.join();
