@@ -299,7 +299,7 @@ TEST(Tails, OfHugeBlocksThatCouldNotGrowAreGivenBack) {
         block = hak_malloc(kLong);
         fill(block, kLong);
         block = hak_realloc(block, kShort);
-        ASSERT_EQ(hak_realloc(block, std::size_t{1} << 47), nullptr);
+        ASSERT_EQ(hak_realloc(block, std::size_t{1} << 52), nullptr);
     }
     hak_collect();
     const std::size_t live = blocks.size() * kShort;
