@@ -163,7 +163,7 @@ void arena_free_slabs(struct region *r, size_t first_slab, size_t slabs, size_t 
 
 void arena_give(struct slab *head, size_t used_bytes, bool bitmap_touched) {
     struct region *r = region_of((uintptr_t)head);
-    size_t first = (size_t)(head - region_slab(r, 0));
+    size_t first = region_slab_number(r, head);
     lock_acquire(&arena.lock);
     atomic_store_explicit(&head->state, SLAB_FREE, memory_order_relaxed); /* the lock orders it */
     if (bitmap_touched) {
@@ -176,7 +176,7 @@ void arena_give(struct slab *head, size_t used_bytes, bool bitmap_touched) {
 
 COLD bool arena_resize(struct slab *head, unsigned slabs) {
     struct region *r = region_of((uintptr_t)head);
-    size_t index = (size_t)(head - region_slab(r, 0));
+    size_t index = region_slab_number(r, head);
     size_t superslab = index / SLABS_PER_SUPERSLAB;
     unsigned first = (unsigned)(index % SLABS_PER_SUPERSLAB);
     unsigned had = head->run_slabs;

@@ -92,7 +92,7 @@ void arena_purge_all(void);
 /* The address of the slab that the header `slab` is of. */
 static inline uintptr_t arena_address(const struct slab *slab) {
     const struct region *region = region_of((uintptr_t)slab);
-    return region->base + ((size_t)(slab - region_slab(region, 0)) << SLAB_SHIFT);
+    return region->base + (region_slab_number(region, slab) << SLAB_SHIFT);
 }
 
 struct arena_figures {

@@ -71,7 +71,7 @@ void behind_free(struct region *r, size_t superslab, bool resident, bool all) {
 
 void behind_give_up(struct slab *head) {
     struct region *r = region_of((uintptr_t)head);
-    size_t index = (size_t)(head - region_slab(r, 0)) + arena_run_slabs(head) - 1;
+    size_t index = region_slab_number(r, head) + arena_run_slabs(head) - 1;
     size_t superslab = index / SLABS_PER_SUPERSLAB;
     struct superslab *state = &r->states[superslab];
     lock_acquire(&arena.lock);

@@ -202,7 +202,7 @@ struct extent {
 
 static struct extent extent_of(const struct slab *head) {
     struct region *r = region_of((uintptr_t)head);
-    size_t first = (size_t)(head - region_slab(r, 0)) / SLABS_PER_SUPERSLAB;
+    size_t first = region_slab_number(r, head) / SLABS_PER_SUPERSLAB;
     return (struct extent){r, first, arena_run_slabs(head) / SLABS_PER_SUPERSLAB};
 }
 

@@ -49,23 +49,25 @@ void page_map_init(void) {
     }
 }
 
+uintptr_t page_map_pages_begin(uintptr_t start) {
+    return round_down((uintptr_t)&page_map_words[start >> SLAB_SHIFT], OS_PAGE_BYTES);
+}
+
+uintptr_t page_map_pages_end(uintptr_t end) {
+    return round_up((uintptr_t)&page_map_words[end >> SLAB_SHIFT], OS_PAGE_BYTES);
+}
+
 bool page_map_cover(uintptr_t start, size_t bytes) {
     if (page_map_limit == 0) {
         return true;
     }
-    uintptr_t from = round_down((uintptr_t)&page_map_words[start >> SLAB_SHIFT], OS_PAGE_BYTES);
-    uintptr_t to = round_up((uintptr_t)&page_map_words[(start + bytes) >> SLAB_SHIFT], OS_PAGE_BYTES);
+    uintptr_t from = page_map_pages_begin(start);
+    uintptr_t to = page_map_pages_end(start + bytes);
     return os_commit((void *)from, to - from);
 }
 
-/* Where the pages of the map begin on which the words of a region at `start` stand; pages_end says where they
- * end. */
-static uintptr_t first_page(uintptr_t start) {
-    return round_down((uintptr_t)&page_map_words[start >> SLAB_SHIFT], OS_PAGE_BYTES);
-}
-
 static uintptr_t pages_end(const struct region *r) {
-    return round_up((uintptr_t)&page_map_words[(r->base + r->bytes) >> SLAB_SHIFT], OS_PAGE_BYTES);
+    return page_map_pages_end(r->base + r->bytes);
 }
 
 /* The region of the lowest address from `from` on; NULL if there is none. */
@@ -97,7 +99,7 @@ COLD bool page_map_retreat(const struct region *oldest) {
     uintptr_t at = (uintptr_t)page_map_words + OS_PAGE_BYTES;
     const struct region *r = lowest_from(oldest, 0);
     for (; r != NULL; r = lowest_from(oldest, r->base + r->bytes)) {
-        unmap(at, first_page(r->base));
+        unmap(at, page_map_pages_begin(r->base));
         at = max_size(at, pages_end(r));
     }
     unmap(at, (uintptr_t)page_map_words + PAGE_MAP_BYTES);

@@ -50,6 +50,10 @@ bool page_map_may_be_flat(size_t limit_bytes);
  * gone. */
 bool page_map_retreat(const struct region *oldest);
 
+/* The pages of a flat map that have the words of addresses from `start` up to `end`. */
+uintptr_t page_map_pages_begin(uintptr_t start);
+uintptr_t page_map_pages_end(uintptr_t end);
+
 /* Address space that the map and the table of regions take. */
 size_t page_map_reserved_bytes(void);
 

@@ -72,6 +72,10 @@ static inline struct slab *region_slab(const struct region *region, size_t index
     return region_slab_at(region->base, index);
 }
 
+static inline size_t region_slab_number(const struct region *region, const struct slab *slab) {
+    return (size_t)(slab - region_slab(region, 0));
+}
+
 static inline size_t region_slab_index(const struct region *region, uintptr_t address) {
     return (address - region->base) >> SLAB_SHIFT;
 }

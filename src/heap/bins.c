@@ -267,7 +267,7 @@ static bool fresh_slab(struct heap *heap, unsigned size_class) {
         return false;
     }
     struct region *region = region_of((uintptr_t)slab);
-    size_t index = (size_t)(slab - region_slab(region, 0));
+    size_t index = region_slab_number(region, slab);
     _Atomic uint64_t *words = region_bitmap(region, index, c->words * sizeof(uint64_t));
     region_mark_run(region, index, c->run_slabs, true);
     size_class_grow(size_class);

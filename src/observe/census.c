@@ -231,8 +231,8 @@ static void count_page_map(struct step *step, uintptr_t start, size_t bytes) {
     if (page_map_limit == 0) {
         return; /* the words are among the region's metadata */
     }
-    uintptr_t from = round_down((uintptr_t)&page_map_words[start >> SLAB_SHIFT], OS_PAGE_BYTES);
-    uintptr_t to = round_up((uintptr_t)&page_map_words[(start + bytes) >> SLAB_SHIFT], OS_PAGE_BYTES);
+    uintptr_t from = page_map_pages_begin(start);
+    uintptr_t to = page_map_pages_end(start + bytes);
     from = from < census->page_map_seen ? census->page_map_seen : from;
     if (from < to) {
         census->metadata.page_map_bytes +=

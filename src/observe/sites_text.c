@@ -1,4 +1,5 @@
 #include "base/bits.h"
+#include "base/sort.h"
 #include "hakmem.h"
 #include "observe/json.h"
 #include "observe/sites.h"
@@ -15,37 +16,10 @@ struct listing {
 };
 
 /* Whether `a` is listed before `b`. */
-static bool before(const hak_site_stats_t *a, const hak_site_stats_t *b) {
+static bool before(const void *one, const void *other) {
+    const hak_site_stats_t *a = one;
+    const hak_site_stats_t *b = other;
     return a->live_bytes != b->live_bytes ? a->live_bytes > b->live_bytes : a->total_bytes > b->total_bytes;
-}
-
-/* Restores the heap property below `parent`: no site is listed before its children, so that
- * the last is on top. */
-static void sift_down(hak_site_stats_t *sites, size_t parent, size_t count) {
-    for (size_t child; (child = 2 * parent + 1) < count; parent = child) {
-        if (child + 1 < count && before(&sites[child], &sites[child + 1])) {
-            child++;
-        }
-        if (!before(&sites[parent], &sites[child])) {
-            return;
-        }
-        hak_site_stats_t swapped = sites[parent];
-        sites[parent] = sites[child];
-        sites[child] = swapped;
-    }
-}
-
-/* Heapsort, because libc's qsort may allocate. */
-static void sort(hak_site_stats_t *sites, size_t count) {
-    for (size_t i = count / 2; i-- > 0;) {
-        sift_down(sites, i, count);
-    }
-    for (size_t end = count; end > 1; end--) {
-        hak_site_stats_t last = sites[end - 1];
-        sites[end - 1] = sites[0];
-        sites[0] = last;
-        sift_down(sites, 0, end - 1);
-    }
 }
 
 /* All sites in order; none if there is no memory. */
@@ -56,7 +30,7 @@ static struct listing list_sites(void) {
     }
     if (listing.sites != NULL) {
         listing.count = min_size(hak_site_list(listing.sites, listing.room), listing.room);
-        sort(listing.sites, listing.count);
+        sort_items(listing.sites, listing.count, sizeof *listing.sites, before);
     }
     return listing;
 }

@@ -1,11 +1,15 @@
 #include "options/definitions.h"
 
-const char profile_names[PROFILES][12] = {"balanced", "speed", "memory"};
+const char profile_names[PROFILES][12] = {
+    [PROFILE_BALANCED] = "balanced", [PROFILE_SPEED] = "speed", [PROFILE_MEMORY] = "memory"};
 
 const struct profile_value profile_values[PROFILE_VALUES] = {
-    {OPTION_RETAIN_MIN, {NULL, "64M", "1M"}},   {OPTION_RETAIN_PERCENT, {NULL, "50", "4"}},
-    {OPTION_RETAIN_GRACE, {NULL, "256M", "0"}}, {OPTION_DECAY_MS, {NULL, "5000", "100"}},
-    {OPTION_HUGE_PAGES, {NULL, "1", "0"}},      {OPTION_MAGAZINE_BYTES, {NULL, "512K", "128K"}},
+    {OPTION_RETAIN_MIN, {[PROFILE_SPEED] = "64M", [PROFILE_MEMORY] = "1M"}},
+    {OPTION_RETAIN_PERCENT, {[PROFILE_SPEED] = "50", [PROFILE_MEMORY] = "4"}},
+    {OPTION_RETAIN_GRACE, {[PROFILE_SPEED] = "256M", [PROFILE_MEMORY] = "0"}},
+    {OPTION_DECAY_MS, {[PROFILE_SPEED] = "5000", [PROFILE_MEMORY] = "100"}},
+    {OPTION_HUGE_PAGES, {[PROFILE_SPEED] = "1", [PROFILE_MEMORY] = "0"}},
+    {OPTION_MAGAZINE_BYTES, {[PROFILE_SPEED] = "512K", [PROFILE_MEMORY] = "128K"}},
 };
 
 const struct definition definitions[OPTION_COUNT] = {

@@ -107,7 +107,3 @@ COLD void report_misuse(const char *kind, const void *pointer, const char *lane,
     write_line(&line);
     abort();
 }
-
-COLD void report_broken(const char *what, const void *where) {
-    report_misuse(what, where, "unknown (heap metadata is damaged)", 0, 0);
-}

@@ -52,7 +52,4 @@ void report_line_to(int fd, const char *message);
 _Noreturn void report_misuse(const char *kind, const void *pointer, const char *lane, size_t block_bytes,
                              uintptr_t slab);
 
-/* Reports that an invariant of the allocator's own is broken, `what`, at the address `where`, and aborts. */
-_Noreturn void report_broken(const char *what, const void *where);
-
 #endif

@@ -1,5 +1,6 @@
 #include "profile/snapshot.h"
 
+#include "base/sort.h"
 #include "os/pages.h"
 #include "profile/internal.h"
 #include "profile/poisson.h"
@@ -43,38 +44,13 @@ void snapshot_end(struct snapshot *snapshot) {
     pages_give(snapshot, snapshot->bytes);
 }
 
-/* Lets the share at `at` sink to where no child has a smaller rank. (Heapsort, because libc's
- * qsort may allocate.) */
-static void sift_down(struct share *shares, size_t at, size_t count) {
-    struct share sinking = shares[at];
-    for (;;) {
-        size_t child = at * 2 + 1;
-        if (child >= count) {
-            break;
-        }
-        if (child + 1 < count && shares[child + 1].rank < shares[child].rank) {
-            child++;
-        }
-        if (shares[child].rank >= sinking.rank) {
-            break;
-        }
-        shares[at] = shares[child];
-        at = child;
-    }
-    shares[at] = sinking;
+/* The largest rank first. */
+static bool ranks_before(const void *one, const void *other) {
+    return ((const struct share *)one)->rank > ((const struct share *)other)->rank;
 }
 
 void shares_sort(struct share *shares, size_t count) {
-    for (size_t i = count / 2; i-- > 0;) {
-        sift_down(shares, i, count);
-    }
-    while (count > 1) {
-        count--;
-        struct share smallest = shares[0];
-        shares[0] = shares[count];
-        shares[count] = smallest;
-        sift_down(shares, 0, count);
-    }
+    sort_items(shares, count, sizeof *shares, ranks_before);
 }
 
 struct shares *shares_of_live(const struct snapshot *snapshot) {
