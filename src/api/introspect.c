@@ -3,6 +3,7 @@
 #include "api/names.h"
 #include "arena/arena.h"
 #include "arena/tails.h"
+#include "base/version.h"
 #include "heap/allocate.h"
 #include "heap/collect.h"
 #include "heap/flush.h"
@@ -13,11 +14,8 @@
 
 #include <errno.h>
 
-#define STRING_(x) #x
-#define STRING(x) STRING_(x)
-
 const char *hak_version(void) {
-    return STRING(HAKMEM_VERSION_MAJOR) "." STRING(HAKMEM_VERSION_MINOR) "." STRING(HAKMEM_VERSION_PATCH);
+    return VERSION;
 }
 
 size_t hak_usable_size(const void *p) {

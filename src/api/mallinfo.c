@@ -1,33 +1,14 @@
 /* libc's ways of asking for statistics, answered from HAKMEM's. */
 #include "api/names.h"
-#include "base/bits.h"
 #include "observe/census.h"
 #include "observe/output.h"
 #include "observe/stats.h"
-#include "os/report.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <unistd.h>
-
-__attribute__((constructor)) OFTEN static void at_load(void) {
-    int saved_errno = errno;
-    stats_at_start();    /* the library was started by the first constructor */
-    errno = saved_errno; /* 0 when main begins, as C demands */
-}
-
-__attribute__((destructor)) OFTEN static void at_exit(void) {
-    stats_at_exit();
-}
-
-/* report_line for new_delete.cpp, which has no other way to it. */
-void hak_cxx_report(const char *message);
-
-void hak_cxx_report(const char *message) {
-    report_line(message);
-}
 
 #ifdef HAKMEM_STANDARD_NAMES
 static int clip(size_t value) {

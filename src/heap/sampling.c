@@ -5,6 +5,7 @@
 #include "heap/event.h"
 #include "heap/flush.h"
 #include "heap/registry.h"
+#include "heap/runtime.h"
 #include "os/os.h"
 #include "profile/files.h"
 #include "profile/poisson.h"
@@ -64,6 +65,20 @@ NOINLINE bool sampling_decide(size_t bytes) {
     thread_self.sample_left = left < SAMPLING_LOOK_BYTES ? left : SAMPLING_LOOK_BYTES;
     sampler.further = left - thread_self.sample_left;
     return sampled;
+}
+
+COLD int sampling_begin(uint64_t interval_bytes) {
+    if (interval_bytes > PROFILE_INTERVAL_MOST) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (runtime_libc_forced()) {
+        errno = ENOTSUP;
+        return -1;
+    }
+    profile_start(interval_bytes);
+    sampling_look_soon();
+    return 0;
 }
 
 void sampling_look_soon(void) {

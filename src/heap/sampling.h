@@ -32,6 +32,9 @@ static inline bool sampling_due(size_t bytes) {
  * the allocation of `bytes` is to be sampled. */
 bool sampling_decide(size_t bytes);
 
+/* Begins to sample anew, each `interval_bytes` on average (0: as the option says): 0, or -1 with EINVAL (more
+ * than PROFILE_INTERVAL_MOST) or ENOTSUP (libc's allocator serves the program). */
+int sampling_begin(uint64_t interval_bytes);
 /* Has the calling thread notice at its next allocation that sampling was switched. */
 void sampling_look_soon(void);
 

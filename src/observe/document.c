@@ -3,7 +3,7 @@
 
 #include "arena/arena.h"
 #include "arena/page_map.h"
-#include "hakmem.h"
+#include "base/version.h"
 #include "heap/registry.h"
 #include "observe/counters.h"
 #include "observe/json.h"
@@ -49,7 +49,7 @@ static void write_head(struct json *json) {
     uint64_t loaded = loaded_ms();
     uint64_t begin = max_size(counters_begin_ms(), loaded);
     json_number(json, "schema", DOCUMENT_SCHEMA);
-    json_string(json, "version", hak_version());
+    json_string(json, "version", VERSION);
     json_number(json, "pid", (uint64_t)os_process_id());
     json_string(json, "program", program_invocation_short_name);
     json_number(json, "time_ms", os_real_ms());

@@ -1,11 +1,17 @@
 #include "observe/request.h"
 
-#include "hakmem.h"
+#include "heap/sampling.h"
 #include "observe/census.h"
+#include "observe/sites_text.h"
+#include "observe/slab_map.h"
 #include "os/asleep.h"
 #include "os/os.h"
 #include "os/shared_page.h"
 #include "os/stack_probe.h"
+#include "profile/dump.h"
+#include "profile/pinned.h"
+#include "profile/sample.h"
+#include "profile/snapshot.h"
 
 #include <errno.h>
 #include <string.h>
@@ -27,16 +33,21 @@ static void publish_measured(void) {
     live_page_publish(&census);
 }
 
+static int dump_profile(int fd) {
+    struct snapshot *snapshot = snapshot_take(true);
+    return snapshot == NULL ? -1 : dump_write(fd, snapshot);
+}
+
 /* Writes what a client asks for to the new file `path`: 0, or -1 with errno. */
 static int write_file(enum request kind, const char *path) {
     int fd = os_make_private_file(path);
     if (fd < 0) {
         return -1;
     }
-    int result = kind == REQUEST_PROFILE  ? hak_profile_dump(fd)
-                 : kind == REQUEST_PINNED ? hak_profile_fragmentation(fd)
-                 : kind == REQUEST_MAP    ? hak_slab_map_json(fd)
-                                          : hak_sites_json(fd);
+    int result = kind == REQUEST_PROFILE  ? dump_profile(fd)
+                 : kind == REQUEST_PINNED ? pinned_write(fd)
+                 : kind == REQUEST_MAP    ? slab_map_write(fd)
+                                          : sites_print_json(fd);
     int saved_errno = errno;
     os_close(fd);
     errno = saved_errno;
@@ -51,9 +62,10 @@ static int answer(enum request kind, uint64_t argument, const char *path) {
     case REQUEST_SITES:
         return write_file(kind, path);
     case REQUEST_START:
-        return hak_profile_start(argument);
+        return sampling_begin(argument);
     case REQUEST_STOP:
-        return hak_profile_stop();
+        profile_stop();
+        return 0;
     case REQUEST_NOW:
         publish_measured();
         return 0;

@@ -3,10 +3,10 @@
 
 #include "arena/arena.h"
 #include "arena/page_map.h"
-#include "hakmem.h"
+#include "base/version.h"
 #include "observe/counters.h"
 #include "observe/document.h"
-#include "observe/sites.h"
+#include "observe/sites_text.h"
 #include "os/os.h"
 
 #include <errno.h>
@@ -203,7 +203,7 @@ void screen_write(struct output *out, const struct census *census) {
     struct counter_values values;
     counters_read(&values);
     out_string(out, "hakmem ");
-    out_string(out, hak_version());
+    out_string(out, VERSION);
     out_string(out, " statistics, process ");
     out_decimal(out, (uint64_t)os_process_id());
     out_string(out, " (");

@@ -1,11 +1,6 @@
-/* Call sites: exact figures for blocks that were allocated with a site.
- *
- * Promises that each figure is exact once the threads that change it are quiet, and that the counting
- * takes no lock. Relies on a table of fixed size, reserved at the first use, of which only the lines in
- * use are ever touched.
- */
+#include "observe/sites.h"
+
 #include "base/bits.h"
-#include "hakmem.h"
 #include "observe/census.h"
 #include "os/os.h"
 #include "os/pages.h"
@@ -112,11 +107,7 @@ static uint64_t add(_Atomic uint64_t *figure, uint64_t n) {
     return atomic_fetch_add_explicit(figure, n, memory_order_relaxed) + n;
 }
 
-void *hak_alloc_at(size_t size, hak_site_t key) {
-    void *p = hak_malloc(size);
-    if (p == NULL) {
-        return NULL;
-    }
+void site_count_allocation(hak_site_t key, size_t size) {
     struct site *site = find_to_count(key);
     uint64_t now = os_now_ms();
     uint64_t none = 0;
@@ -133,18 +124,13 @@ void *hak_alloc_at(size_t size, hak_site_t key) {
     while (live > peak && !atomic_compare_exchange_weak_explicit(
                               &site->peak_bytes, &peak, live, memory_order_relaxed, memory_order_relaxed)) {
     }
-    return p;
 }
 
-void hak_free_at(void *p, size_t size, hak_site_t key) {
-    if (p == NULL) {
-        return;
-    }
+void site_count_free(hak_site_t key, size_t size) {
     struct site *site = find_to_count(key);
     atomic_fetch_sub_explicit(&site->live_blocks, 1, memory_order_relaxed);
     atomic_fetch_sub_explicit(&site->live_bytes, size, memory_order_relaxed);
     add(&site->time_balance_ms, os_now_ms());
-    hak_free(p);
 }
 
 /* The lifetimes of all blocks add up to the integral of the live blocks over time, which is
@@ -175,7 +161,7 @@ static bool is_used(struct site *site) {
     return atomic_load_explicit(&site->used, memory_order_relaxed) != 0;
 }
 
-int hak_site_get(hak_site_t key, hak_site_stats_t *out) {
+int site_get(hak_site_t key, hak_site_stats_t *out) {
     struct site *site = find(key, false);
     if (site == NULL || !is_used(site)) {
         errno = ENOENT;
@@ -185,7 +171,7 @@ int hak_site_get(hak_site_t key, hak_site_stats_t *out) {
     return 0;
 }
 
-size_t hak_site_list(hak_site_stats_t *out, size_t capacity) {
+size_t sites_list(hak_site_stats_t *out, size_t capacity) {
     size_t n = 0;
     struct site *table = table_now(false);
     for (size_t i = 0; i <= (table == NULL ? 0 : SITES); i++) {

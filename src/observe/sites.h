@@ -1,14 +1,22 @@
-/* What was counted for each call site, as text.
+/* Call sites: exact figures for blocks that were allocated with a site.
  *
- * Promises to print what a site points to only where that is a text of the form "file:line". Relies on the
- * counts of sites.c, and on some memory of the OS while it sorts; without that no site is written.
+ * Promises that each figure is exact once the threads that change it are quiet, and that the counting takes
+ * no lock. Any thread, from its first use on. Relies on a table of fixed size, reserved at the first use, of
+ * which only the lines in use are ever touched; where there is no memory for it, or no room in it, the
+ * unknown site counts.
  */
 #ifndef HAKMEM_OBSERVE_SITES_H
 #define HAKMEM_OBSERVE_SITES_H
 
-#include "observe/output.h"
+#include "hakmem.h"
 
-/* A few lines about the sites that hold most; nothing where none was ever used. */
-void sites_write_top(struct output *out);
+/* A block of `size` bytes, as requested, was allocated at the site `key`, or is about to be freed. Keep
+ * errno. */
+void site_count_allocation(hak_site_t key, size_t size);
+void site_count_free(hak_site_t key, size_t size);
+
+/* As hak_site_get and hak_site_list. */
+int site_get(hak_site_t key, hak_site_stats_t *out);
+size_t sites_list(hak_site_stats_t *out, size_t capacity);
 
 #endif

@@ -1,6 +1,7 @@
+#include "observe/sites_text.h"
+
 #include "base/bits.h"
 #include "base/sort.h"
-#include "hakmem.h"
 #include "observe/json.h"
 #include "observe/sites.h"
 #include "os/pages.h"
@@ -24,12 +25,12 @@ static bool before(const void *one, const void *other) {
 
 /* All sites in order; none if there is no memory. */
 static struct listing list_sites(void) {
-    struct listing listing = {.room = hak_site_list(NULL, 0)};
+    struct listing listing = {.room = sites_list(NULL, 0)};
     if (listing.room > 0) {
         listing.sites = pages_take(listing.room * sizeof *listing.sites);
     }
     if (listing.sites != NULL) {
-        listing.count = min_size(hak_site_list(listing.sites, listing.room), listing.room);
+        listing.count = min_size(sites_list(listing.sites, listing.room), listing.room);
         sort_items(listing.sites, listing.count, sizeof *listing.sites, before);
     }
     return listing;
@@ -92,7 +93,7 @@ void sites_write_top(struct output *out) {
     write_table(out, TOP_SITES);
 }
 
-void hak_sites_print(int fd) {
+void sites_print(int fd) {
     struct sink sink;
     sink_begin(&sink, fd);
     struct output out = output_to_sink(&sink);
@@ -119,7 +120,7 @@ static void write_json(struct json *json, const hak_site_stats_t *s) {
     json_close(json, '}');
 }
 
-int hak_sites_json(int fd) {
+int sites_print_json(int fd) {
     struct sink sink;
     sink_begin(&sink, fd);
     struct output out = output_to_sink(&sink);

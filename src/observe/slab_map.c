@@ -1,11 +1,7 @@
-/* The slab map: what each slab is used for, as JSON.
- *
- * Promises to hold the arena's lock for a few superslabs at a time, never while it writes. Relies on
- * arena/walk.
- */
+#include "observe/slab_map.h"
+
 #include "arena/arena.h"
 #include "arena/walk.h"
-#include "hakmem.h"
 #include "observe/json.h"
 #include "slab/size_class.h"
 #include "slab/slab.h"
@@ -120,7 +116,7 @@ static void write_entry(struct map_writer *w, const struct map_step *step, const
     w->holds = true;
 }
 
-int hak_slab_map_json(int fd) {
+int slab_map_write(int fd) {
     struct sink sink;
     sink_begin(&sink, fd);
     struct output out = output_to_sink(&sink);

@@ -4,7 +4,6 @@
 #include "arena/page_map.h"
 #include "arena/region.h"
 #include "base/bits.h"
-#include "hakmem.h"
 #include "observe/census.h"
 #include "observe/counters.h"
 #include "observe/document.h"
@@ -71,7 +70,7 @@ static void get_counters(hak_stats_t *out) {
     }
 }
 
-void hak_stats_get(hak_stats_t *out) {
+void stats_get(hak_stats_t *out) {
     struct heap_counts heaps;
     memset(out, 0, sizeof *out);
     get_memory(out);
@@ -82,11 +81,7 @@ void hak_stats_get(hak_stats_t *out) {
     out->exact_classes = size_class_count_exact();
 }
 
-void hak_stats_reset(void) {
-    counters_reset();
-}
-
-size_t hak_stats_json(char *buffer, size_t capacity) {
+size_t stats_json(char *buffer, size_t capacity) {
     struct census census;
     census_take(&census, true);
     struct output out = output_to_buffer(buffer, capacity);
@@ -109,7 +104,7 @@ static int write_to(int fd, bool as_json) {
     return sink_end(&sink);
 }
 
-void hak_stats_print(int fd) {
+void stats_print(int fd) {
     (void)write_to(fd, false);
 }
 

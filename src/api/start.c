@@ -1,0 +1,19 @@
+/* What the options ask for at the start of the process and at its end. */
+#include "base/bits.h"
+#include "observe/stats.h"
+#include "profile/files.h"
+
+#include <errno.h>
+
+/* The library itself was started by an earlier constructor (heap/runtime.c). */
+__attribute__((constructor)) OFTEN static void at_load(void) {
+    int saved_errno = errno;
+    stats_at_start();
+    files_at_start();
+    errno = saved_errno; /* 0 when main begins, as C demands */
+}
+
+__attribute__((destructor)) OFTEN static void at_exit(void) {
+    files_at_exit();
+    stats_at_exit();
+}
