@@ -114,7 +114,7 @@ OFTEN static bool wanted_at_exit(void) {
 
 OFTEN void stats_at_start(void) {
     uint64_t signal = option_number(OPTION_STATS_SIGNAL);
-    if (option_text(OPTION_STATS_FILE)[0] != '\0') {
+    if (option_has_text(OPTION_STATS_FILE)) {
         option_file_at_start(OPTION_STATS_FILE);
     } else if (wanted_at_exit() || signal != 0) {
         os_keep_error_output();
@@ -124,7 +124,7 @@ OFTEN void stats_at_start(void) {
 
 void stats_write(void) {
     bool as_json = option_bool(OPTION_STATS_JSON);
-    if (option_text(OPTION_STATS_FILE)[0] == '\0') {
+    if (!option_has_text(OPTION_STATS_FILE)) {
         (void)write_to(os_error_output(), as_json); /* an error could be reported nowhere else */
         return;
     }
@@ -144,7 +144,7 @@ void stats_write(void) {
 }
 
 OFTEN void stats_at_exit(void) {
-    if (wanted_at_exit() || option_text(OPTION_STATS_FILE)[0] != '\0') {
+    if (wanted_at_exit() || option_has_text(OPTION_STATS_FILE)) {
         stats_write();
     }
     live_end();

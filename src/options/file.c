@@ -14,7 +14,9 @@ void option_file_name(struct option_file *file, enum option option, uint64_t num
     file->option = option;
     file->path[0] = '\0';
     struct text path = TEXT_ON(file->path);
-    for (const char *at = option_text(option); *at != '\0'; at++) {
+    char pattern[OPTION_TEXT_BYTES];
+    option_copy_text(option, pattern);
+    for (const char *at = pattern; *at != '\0'; at++) {
         bool is_process = at[0] == '%' && at[1] == 'p';
         bool is_number = at[0] == '%' && at[1] == 'n' && option == OPTION_PROF_FILE;
         if (is_process || is_number) {

@@ -48,9 +48,20 @@ uint64_t option_number(enum option option) {
     return atomic_load_explicit(&values[option], memory_order_relaxed);
 }
 
-const char *option_text(enum option option) {
+/* Under the lock, but for whether there is one. */
+static const char *text_now(enum option option) {
     const char *text = text_of(option);
     return text == NULL ? "" : text[0] == '\0' ? definitions[option].fallback : text;
+}
+
+bool option_has_text(enum option option) {
+    return text_now(option)[0] != '\0';
+}
+
+COLD void option_copy_text(enum option option, char copy[OPTION_TEXT_BYTES]) {
+    lock_acquire(&lock);
+    strcpy(copy, text_now(option));
+    lock_release(&lock);
 }
 
 const char *option_name(enum option option) {
@@ -329,7 +340,7 @@ COLD bool option_info(int index, struct hak_option_info *out) {
     struct text value = TEXT_ON(out->value);
     out->value[0] = '\0';
     if (d->type == TYPE_STRING) {
-        text_string(&value, option_text(option));
+        text_string(&value, text_now(option));
     } else if (d->type == TYPE_CHOICE) {
         text_string(&value, profile_names[option_number(option)]);
     } else {

@@ -55,9 +55,10 @@ void options_unlock_after_fork(bool child);
 /* The value of an option; these take no lock. Of a choice, option_number is its index. */
 bool option_bool(enum option option);
 uint64_t option_number(enum option option);
-/* The text of an option, its default if none is set; "" if the option is no text. Takes no lock: if the text
- * is set meanwhile, the caller may see a mixture of the old one and the new one, which ends. */
-const char *option_text(enum option option);
+/* Whether an option that is a text has one, if only by default. Takes no lock. */
+bool option_has_text(enum option option);
+/* Copies it, or its default if none is set: whole, whoever sets it meanwhile. */
+void option_copy_text(enum option option, char copy[OPTION_TEXT_BYTES]);
 const char *option_name(enum option option);
 /* The name of the option's environment variable. */
 const char *option_environment(enum option option);
