@@ -59,8 +59,10 @@ bool option_has_text(enum option option) {
 }
 
 COLD void option_copy_text(enum option option, char copy[OPTION_TEXT_BYTES]) {
+    struct text text = {.buffer = copy, .capacity = OPTION_TEXT_BYTES, .length = 0};
+    copy[0] = '\0';
     lock_acquire(&lock);
-    strcpy(copy, text_now(option));
+    text_string(&text, text_now(option));
     lock_release(&lock);
 }
 
