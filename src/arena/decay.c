@@ -173,6 +173,7 @@ static void note_if_lost(void) {
     if ((thread != NO_THREAD && os_thread_is_lost()) || (thread == RUNNING && !os_thread_exists())) {
         os_thread_lost_by_fork();
         thread_ends();
+        atomic_store_explicit(&reading, false, memory_order_relaxed); /* it may have been the one */
     }
 }
 

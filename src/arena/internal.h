@@ -28,7 +28,11 @@ struct arena {
      * neither free nor dirty. Changed under the lock; atomic for os_wait. relaxed everywhere: the lock orders
      * it */
     _Atomic uint32_t purging;
-    uint32_t purge_waiters;         /* threads in arena_wait_for_purge */
+    uint32_t purge_waiters; /* threads in arena_wait_for_one_purge */
+    /* Threads in arena_wait_for_purge, for which no purge begins that can wait. Changed under the lock;
+     * atomic for os_wait. relaxed everywhere, as above */
+    _Atomic uint32_t end_waiters;
+    uint32_t held_back;             /* threads that wait until there are none of these */
     struct region *oldest, *newest; /* the regions, doubly linked */
     size_t used_slabs;
     /* For those without the lock, as they were a moment ago; written under it. relaxed everywhere: hints */
@@ -85,6 +89,9 @@ void arena_end_purging(void);
 void arena_wait_for_purge(void);
 /* Arena lock held, and let go of meanwhile: waits until a purge has ended. False if none is under way. */
 bool arena_wait_for_one_purge(void);
+/* Likewise: lets go of the lock until nobody is in arena_wait_for_purge. Before a purge that others follow.
+ */
+void arena_let_waiters_pass(void);
 
 /* Brings used_seen and dirty_seen up to date. */
 void arena_note_size(void);

@@ -266,7 +266,8 @@ static size_t purge_to(size_t target, struct progress progress, unsigned in_vain
     size_t beside = arena_refused_slabs();
     bool goes_on = go_on_where_left(&progress);
     /* Not while somebody waits for an end of all purging, which must come: fork holds every other lock. */
-    while (arena.dirty_slabs > target + beside && arena.purge_waiters == 0) {
+    while (arena.dirty_slabs > target + beside &&
+           atomic_load_explicit(&arena.end_waiters, memory_order_relaxed) == 0) {
         struct range batch[BATCH_RANGES];
         bool left_alone = progress.in_vain >= in_vain_most;
         size_t count = left_alone ? 0 : gather_in_turn(target + beside, &progress, batch);
@@ -314,7 +315,22 @@ bool arena_wait_for_one_purge(void) {
 }
 
 void arena_wait_for_purge(void) {
+    atomic_fetch_add_explicit(&arena.end_waiters, 1, memory_order_relaxed);
     while (arena_wait_for_one_purge()) {
+    }
+    if (atomic_fetch_sub_explicit(&arena.end_waiters, 1, memory_order_relaxed) == 1 && arena.held_back > 0) {
+        os_wake(&arena.end_waiters, arena.held_back);
+    }
+}
+
+void arena_let_waiters_pass(void) {
+    uint32_t waiters;
+    while ((waiters = atomic_load_explicit(&arena.end_waiters, memory_order_relaxed)) > 0) {
+        arena.held_back++;
+        lock_release(&arena.lock);
+        os_wait(&arena.end_waiters, waiters);
+        lock_acquire(&arena.lock);
+        arena.held_back--;
     }
 }
 

@@ -110,6 +110,7 @@ void tails_add(struct slab *head, size_t span) {
 void tails_change(struct slab *head, size_t had, size_t span, int64_t *later) {
     size_t tail = tail_of(head, span);
     bool was_dirty = make_clean(head);
+    arena_set_span(head, span); /* not before: whoever purges the tail counts it by the span */
     if (was_dirty && tail > 0 && !(is_worth_purging(span, tail) && exceed(tail))) {
         *later += (int64_t)had - (int64_t)span;
         if (*later > LATER_MOST_BYTES || *later < -LATER_MOST_BYTES) {
@@ -190,6 +191,7 @@ static bool purge_step(struct walk *walk, size_t most, bool all, size_t *purged)
     struct claimed claimed = {.count = 0, .most = most, .all = all};
     const struct walk_visitor visitor = {.visit = claim_tail, .context = &claimed};
     lock_acquire(&arena.lock);
+    arena_let_waiters_pass();
     arena_begin_purging();
     lock_release(&arena.lock);
     bool more = arena_walk_step(walk, &visitor);
@@ -200,26 +202,46 @@ static bool purge_step(struct walk *walk, size_t most, bool all, size_t *purged)
     return more;
 }
 
-/* A look at all tails has found nothing to purge: those that are left are small, or on huge pages. */
+/* The last round, from the lowest address to the highest, has found nothing to purge: the tails that are left
+ * are small, or on huge pages. */
 static struct backoff in_vain;
+/* Of the round that is under way, by whichever threads: where it goes on, and whether it has purged anything.
+ * relaxed, both: hints */
+static _Atomic uintptr_t round_at;
+static _Atomic bool round_purged;
 
 bool tails_exceed(void) {
     return UNLIKELY(exceed(0)) && !backoff_holds(&in_vain);
 }
 
+static void end_round(void) {
+    if (atomic_exchange_explicit(&round_purged, false, memory_order_relaxed)) {
+        backoff_end(&in_vain);
+    } else {
+        backoff_begin(&in_vain);
+    }
+    atomic_store_explicit(&round_at, 0, memory_order_relaxed);
+}
+
 COLD bool tails_purge_excess(size_t most) {
-    struct walk walk = {0};
+    if (!tails_exceed()) {
+        return false;
+    }
+    struct walk walk = {atomic_load_explicit(&round_at, memory_order_relaxed)};
     size_t purged = 0;
-    bool more = tails_exceed();
-    while (more && purged < most && exceed(0)) {
+    bool more = true;
+    for (size_t steps = 0; more && steps < most && purged < most && exceed(0); steps++) {
         more = purge_step(&walk, most - purged, false, &purged);
     }
     if (purged > 0) {
-        backoff_end(&in_vain);
-    } else if (!more && exceed(0)) {
-        backoff_begin(&in_vain);
+        atomic_store_explicit(&round_purged, true, memory_order_relaxed);
     }
-    return purged >= most && exceed(0);
+    if (more) {
+        atomic_store_explicit(&round_at, walk.at, memory_order_relaxed);
+    } else {
+        end_round();
+    }
+    return tails_exceed();
 }
 
 COLD void tails_purge_all(void) {

@@ -21,8 +21,9 @@ bool tails_allow(size_t span_bytes);
 /* A block of the large lane has been taken, or shortened, to `span_bytes`, and all of its run may be
  * resident. Cost: perhaps a system call. */
 void tails_add(struct slab *head, size_t span_bytes);
-/* The run of a block of `had_bytes` serves one of `span_bytes`, of as many slabs: all of it may be resident.
- * What that changes is gathered in `later`, which is the caller's, before it counts. The same cost. */
+/* The run of a block of `had_bytes` serves one of `span_bytes`, of as many slabs, and all of it may be
+ * resident: sets the span. What that changes is gathered in `later`, which is the caller's, before it counts.
+ * The same cost. */
 void tails_change(struct slab *head, size_t had_bytes, size_t span_bytes, int64_t *later);
 /* The block of `span_bytes` goes back, or gets another size: its tail counts no more. Waits while another
  * thread is giving it back. Returns whether it may have been resident. */
@@ -31,9 +32,9 @@ bool tails_remove(struct slab *head, size_t span_bytes);
 /* Whether the tails hold more than they may, because the bound has fallen, and some of it may be worth a
  * purge. Cost: a few loads. */
 bool tails_exceed(void);
-/* Purges tails of any thread's blocks, `most` at most, until they hold what they may. Cost: a look at each
- * slab header, a few superslabs at a time, and a system call for each tail. Returns whether there is more to
- * do. */
+/* Purges tails of any thread's blocks until they hold what they may, `most` of them at most, in at most as
+ * many times four superslabs; the next call goes on behind these. Cost: a look at each slab's header there,
+ * and a system call for each tail. Returns whether there is more to do. */
 bool tails_purge_excess(size_t most);
 /* Purges all tails, also those on huge pages. */
 void tails_purge_all(void);

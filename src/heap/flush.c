@@ -109,15 +109,15 @@ static NOINLINE void follow(struct heap *heap, struct slab *slab, size_t bytes, 
 
 /* Returns the blocks `mask` of one bitmap word. `*alone` is what heap_is_alone has said, and is set anew
  * where that may have changed. */
-static ALWAYS_INLINE void put(struct heap *heap, struct slab *slab, size_t bytes, unsigned word,
+static ALWAYS_INLINE void put(struct heap *heap, struct slab *slab, const struct size_class *c, unsigned word,
                               uint64_t mask, bool *alone) {
     uint64_t twice;
-    unsigned events = slab_put(slab, word, mask, *alone, &twice);
+    unsigned events = slab_put(slab, c, word, mask, *alone, &twice);
     if (UNLIKELY(twice != 0)) {
         report_twice(slab, word, twice);
     }
     if (UNLIKELY(events != SLAB_NOTHING)) {
-        follow(heap, slab, bytes, events);
+        follow(heap, slab, c->bytes, events);
         *alone = heap_is_alone(); /* the library's thread may have been started */
     }
 }
@@ -173,7 +173,7 @@ void heap_return_blocks(struct heap *heap, void *const *blocks, size_t n) {
         if (next < end && (uintptr_t)*next - word_start < (size_t)64 * c->bytes) {
             next = gather(c, spot.slab, word_start, &mask, next, end);
         }
-        put(heap, spot.slab, c->bytes, (unsigned)(spot.number / 64), mask, &alone);
+        put(heap, spot.slab, c, (unsigned)(spot.number / 64), mask, &alone);
         bytes += (size_t)(next - first) * c->bytes;
     }
     slack_note_returned(heap, bytes);
@@ -224,7 +224,7 @@ static ALWAYS_INLINE void *const *return_small(struct heap *heap, unsigned size_
                 mask = add(mask, other, *next, slab);
             }
         }
-        put(heap, slab, bytes, (unsigned)(number / 64), mask, &alone);
+        put(heap, slab, c, (unsigned)(number / 64), mask, &alone);
     }
     return next;
 }

@@ -81,7 +81,6 @@ static inline void *allocate_kept(struct heap *heap, size_t size) {
     size_t had = arena_span(slab);
     if (span != had) {
         heap_enter(heap); /* tails_change may sleep */
-        arena_set_span(slab, span);
         tails_change(slab, had, span, &heap->runs.tails_later_bytes);
         heap_leave(heap);
     }

@@ -148,8 +148,8 @@ static bool page_is_free(const struct slab *slab, const struct size_class *c, un
     return true;
 }
 
-unsigned slab_note_put(struct slab *slab, unsigned word, uint64_t old, uint64_t now) {
-    const struct size_class *c = &size_classes[slab->size_class];
+unsigned slab_note_put(struct slab *slab, const struct size_class *c, unsigned word, uint64_t old,
+                       uint64_t now) {
     unsigned events = SLAB_NOTHING;
     if (old == 0) {
         /* seq_cst: pairs with park, as slab_add says; release within it pairs with the acquire in

@@ -45,8 +45,8 @@ static inline bool slab_has_fresh(const struct slab *slab) {
  * bytes of the blocks that were never handed out. */
 size_t slab_settle(struct slab *slab, uint64_t pending[2]);
 
-/* To be called after a word of the bitmap was changed. Reads first, because all threads that free share the
- * line; relaxed, both: a hint. */
+/* To be called before blocks are added to the bitmap, or after it by whoever holds the run. Reads first,
+ * because all threads that free share the line; relaxed, both: a hint. */
 static inline void slab_note_returned(struct slab *slab) {
     if (UNLIKELY(atomic_load_explicit(&slab->returned, memory_order_relaxed) != SLAB_RETURNED)) {
         atomic_store_explicit(&slab->returned, SLAB_RETURNED, memory_order_relaxed);
@@ -55,7 +55,8 @@ static inline void slab_note_returned(struct slab *slab) {
 
 /* The rest of slab_put, for word `word` of the bitmap, which was `old` and is `now`: for one that was empty,
  * or whose blocks may all be free. Returns the events. */
-unsigned slab_note_put(struct slab *slab, unsigned word, uint64_t old, uint64_t now);
+unsigned slab_note_put(struct slab *slab, const struct size_class *c, unsigned word, uint64_t old,
+                       uint64_t now);
 
 /* Adds `mask` to a word that should have none of its bits; returns what the word was. `alone` says that there
  * is no other thread: then a plain load and store (relaxed) do, and a locked instruction would be most of the
@@ -75,10 +76,13 @@ static inline uint64_t slab_add(_Atomic uint64_t *word, uint64_t mask, bool alon
     return atomic_fetch_add_explicit(word, mask, memory_order_seq_cst);
 }
 
-/* Any thread: marks the blocks `mask` of word `word` free; returns the events. `*double_free` gets the bits
- * that were free already: the process must end then. `alone` as for slab_add. */
-static inline unsigned slab_put(struct slab *slab, unsigned word, uint64_t mask, bool alone,
-                                uint64_t *double_free) {
+/* Any thread: marks the blocks `mask` of word `word` of a run of class `c` free; returns the events.
+ * `*double_free` gets the bits that were free already: the process must end then. `alone` as for slab_add.
+ * The blocks are what holds the run: once their bits are added, it may be given back and be anything else, so
+ * that from then on nothing of the header is read or written but what tolerates that. */
+static inline unsigned slab_put(struct slab *slab, const struct size_class *c, unsigned word, uint64_t mask,
+                                bool alone, uint64_t *double_free) {
+    slab_note_returned(slab);
     uint64_t old = slab_add(&slab->words[word], mask, alone);
     *double_free = old & mask;
     if (UNLIKELY(*double_free != 0)) {
@@ -90,11 +94,11 @@ static inline unsigned slab_put(struct slab *slab, unsigned word, uint64_t mask,
                                                 memory_order_relaxed);
         return SLAB_NOTHING;
     }
-    slab_note_returned(slab);
     uint64_t now = old | mask;
     /* All blocks of the word can be free only if no bit is missing below the highest. */
     bool perhaps_full = (now & (now + 1)) == 0;
-    return UNLIKELY(old == 0) || UNLIKELY(perhaps_full) ? slab_note_put(slab, word, old, now) : SLAB_NOTHING;
+    return UNLIKELY(old == 0) || UNLIKELY(perhaps_full) ? slab_note_put(slab, c, word, old, now)
+                                                        : SLAB_NOTHING;
 }
 
 /* True if every block is free; exact while the slab is parked and the owner's lock is held. */
