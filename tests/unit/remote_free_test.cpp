@@ -24,9 +24,12 @@
 #include "support/scale.h"
 #include "support/threads.h"
 
+extern "C" unsigned hakmem_test_words_counted_by_a_late_free(std::size_t was_bytes, std::size_t is_bytes);
+
 namespace {
 
 using hakmem_test::fill_pattern;
+using hakmem_test::kKiB;
 using hakmem_test::kMiB;
 using hakmem_test::pattern_intact;
 using hakmem_test::PointerArray;
@@ -398,6 +401,13 @@ TEST(RemoteFree, AnOwnerThatOnlyComputesHoldsNothingForLong) {
     other.join();
 }
 #endif
+
+// Its block holds a slab no more once it is in the bitmap: the slab may be of another class when the thread
+// goes on, and a word that it had only partly freed a whole one of that class.
+TEST(RemoteFree, ThatComesLateCountsNothingOfAnotherClass) {
+    hak_free(hak_malloc(1)); // sets up the classes
+    EXPECT_EQ(hakmem_test_words_counted_by_a_late_free(64, 16 * kKiB), 0u);
+}
 
 INSTANTIATE_TEST_SUITE_P(Sizes, SleepingOwner, testing::Values(16, 100, 1024, 8192, 100'000, 4'000'000),
                          testing::PrintToStringParamName());

@@ -338,6 +338,36 @@ TEST(Tails, AreGivenBackWhileTheirBlocksGrowAndShrink) {
     churn_while_collecting(40, 66'000, 190'000, scaled(4000));
 }
 
+TEST(Tails, WhoWaitsForOneKeepsNobodyFromGivingMemoryBack) {
+    std::atomic<bool> done{false};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 2; i++) {
+        threads.emplace_back([&done] {
+            void *block = hak_malloc(66'000);
+            for (std::size_t size = 120'000; !done.load() && block != nullptr; size = 186'000 - size) {
+                block = hak_realloc(block, size);
+                fill(block, size);
+            }
+            hak_free(block);
+        });
+    }
+    for (std::size_t round = 0; round < scaled(30); round++) {
+        PointerArray blocks(scaled(100));
+        for (void *&block : blocks) {
+            block = hak_malloc(kMiB);
+            fill(block, kMiB);
+        }
+        free_and_collect(blocks);
+        hak_stats_t stats{};
+        hak_stats_get(&stats);
+        EXPECT_LE(stats.retained_bytes, kMiB) << "in round " << round;
+    }
+    done = true;
+    for (std::thread &thread : threads) {
+        thread.join();
+    }
+}
+
 TEST(Tails, AForkBetweenLeavesNoneHalfGivenBack) {
     std::atomic<bool> done{false};
     std::thread collector([&done] {
