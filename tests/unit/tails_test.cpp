@@ -1,8 +1,6 @@
 // Behind a large block its last slab serves nobody else, and behind a huge one its last superslab: what of
 // that is resident is bounded.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -366,32 +364,6 @@ TEST(Tails, WhoWaitsForOneKeepsNobodyFromGivingMemoryBack) {
     for (std::thread &thread : threads) {
         thread.join();
     }
-}
-
-TEST(Tails, AForkBetweenLeavesNoneHalfGivenBack) {
-    std::atomic<bool> done{false};
-    std::thread collector([&done] {
-        while (!done.load()) {
-            hak_collect();
-        }
-    });
-    PointerArray blocks(100);
-    for (std::size_t i = 0; i < scaled(60) && !HasFailure(); i++) {
-        shorten(blocks);
-        const pid_t child = fork();
-        ASSERT_GE(child, 0);
-        for (void *block : blocks) {
-            hak_free(block);
-        }
-        if (child == 0) {
-            _exit(0);
-        }
-        int status = -1;
-        ASSERT_EQ(waitpid(child, &status, 0), child);
-        EXPECT_EQ(status, 0);
-    }
-    done = true;
-    collector.join();
 }
 
 } // namespace
