@@ -19,6 +19,7 @@
 
 #include "hakmem.h"
 #include "os/fault.h"
+#include "support/child.h"
 #include "support/decay.h"
 #include "support/lanes.h"
 #include "support/mixed_population.h"
@@ -29,6 +30,7 @@
 namespace {
 
 using hakmem_test::Decay;
+using hakmem_test::expect_child_to_succeed;
 using hakmem_test::fill_pattern;
 using hakmem_test::happens;
 using hakmem_test::kKiB;
@@ -49,19 +51,6 @@ using std::chrono::milliseconds;
 // A child of a sanitized program must start no thread, and does not report through gtest: see fork_test.cpp.
 #if !HAKMEM_TEST_SANITIZED
 enum ChildCode { kFine = 0, kNoMemory = 1, kDamaged = 2, kNotGivenBack = 3, kNoThread = 4 };
-
-template <typename Body>
-void expect_child_to_succeed(Body body) {
-    const pid_t child = fork();
-    ASSERT_GE(child, 0) << std::strerror(errno);
-    if (child == 0) {
-        _exit(body());
-    }
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    ASSERT_TRUE(WIFEXITED(status)) << "ended by signal " << WTERMSIG(status);
-    ASSERT_EQ(WEXITSTATUS(status), kFine);
-}
 
 int use_in_child(bool wait_for_memory) {
     // A run that another thread was giving back when the process forked is nobody's in the child.

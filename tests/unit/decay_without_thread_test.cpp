@@ -117,6 +117,16 @@ TEST_F(Decay, WithoutABackgroundThreadTheGraceThatHasFallenDoesNotComeBack) {
     set_option("background_thread", "2");
 }
 
+// Of each `part` blocks, one stays.
+void keep_one_of(PointerArray &blocks, std::size_t part) {
+    for (std::size_t b = 0; b < blocks.size(); b++) {
+        if (b % part != 0) {
+            hak_free(blocks[b]);
+            blocks[b] = nullptr;
+        }
+    }
+}
+
 // One block in each slab keeps it, but is not what it takes.
 TEST_F(Decay, WithoutABackgroundThreadTheGraceIsOfWhatIsInUseAndNotOfSlabs) {
     constexpr std::size_t kSmall = 1000;
@@ -134,12 +144,7 @@ TEST_F(Decay, WithoutABackgroundThreadTheGraceIsOfWhatIsInUseAndNotOfSlabs) {
         allocate_all(large, kLarge);
     }
     forget_the_first_breaths();
-    for (std::size_t b = 0; b < small.size(); b++) {
-        if (b % kStays != 0) {
-            hak_free(small[b]);
-            small[b] = nullptr;
-        }
-    }
+    keep_one_of(small, kStays);
     free_all(large);
     EXPECT_LE(retained(), kMayBreathe + 3 * kMiB);
     free_all(small);
@@ -160,12 +165,7 @@ TEST_F(Decay, WithoutABackgroundThreadFreeSlabsGoWhenBlocksInOthersAreFreed) {
     allocate_all(large, kLarge);
     free_all(large);
     ASSERT_GE(retained(), 10 * kMiB) << "12 % of what is in use";
-    for (std::size_t b = 0; b < small.size(); b++) {
-        if (b % kStays != 0) {
-            hak_free(small[b]);
-            small[b] = nullptr;
-        }
-    }
+    keep_one_of(small, kStays);
     EXPECT_LE(retained(), 4 * kMiB);
     free_all(small);
     set_option("background_thread", "2");

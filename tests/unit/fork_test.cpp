@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "hakmem.h"
+#include "support/child.h"
 #include "support/lanes.h"
 #include "support/pattern.h"
 #include "support/random.h"
@@ -26,6 +27,7 @@ extern "C" bool hakmem_test_lost_heap_releases_its_slab(std::size_t size); // su
 namespace {
 
 using hakmem_test::counter;
+using hakmem_test::expect_child_to_succeed;
 using hakmem_test::fill_pattern;
 using hakmem_test::kEdges;
 using hakmem_test::kMiB;
@@ -105,19 +107,6 @@ int run_child(const std::vector<Legacy> &legacy) {
     }
     hak_collect();
     return allocate_and_free_everywhere();
-}
-
-template <typename Body>
-void expect_child_to_succeed(Body body) {
-    const pid_t child = fork();
-    ASSERT_GE(child, 0) << std::strerror(errno);
-    if (child == 0) {
-        _exit(body());
-    }
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    ASSERT_TRUE(WIFEXITED(status)) << "ended by signal " << WTERMSIG(status);
-    ASSERT_EQ(WEXITSTATUS(status), kFine);
 }
 
 // Threads that are in the middle of every kind of operation when a fork happens.

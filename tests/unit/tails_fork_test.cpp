@@ -5,16 +5,17 @@
 
 #include <atomic>
 #include <cstddef>
-#include <cstring>
 #include <thread>
 
 #include "hakmem.h"
 #include "support/resident.h"
 #include "support/scale.h"
+#include "support/shortened.h"
 
 namespace {
 
 using hakmem_test::kKiB;
+using hakmem_test::make_shortened;
 using hakmem_test::PointerArray;
 using hakmem_test::scaled;
 
@@ -27,12 +28,7 @@ TEST(Tails, AForkBetweenLeavesNoneHalfGivenBack) {
     });
     PointerArray blocks(100);
     for (std::size_t i = 0; i < scaled(60) && !HasFailure(); i++) {
-        for (void *&block : blocks) {
-            block = hak_malloc(128 * kKiB);
-            ASSERT_NE(block, nullptr);
-            std::memset(block, 1, 128 * kKiB);
-            block = hak_realloc(block, 66'000);
-        }
+        make_shortened(blocks, 128 * kKiB, 66'000);
         const pid_t child = fork();
         ASSERT_GE(child, 0);
         for (void *block : blocks) {

@@ -14,11 +14,13 @@
 #include "support/random.h"
 #include "support/resident.h"
 #include "support/scale.h"
+#include "support/shortened.h"
 
 namespace {
 
 using hakmem_test::kKiB;
 using hakmem_test::kMiB;
+using hakmem_test::make_shortened;
 using hakmem_test::PointerArray;
 using hakmem_test::Random;
 using hakmem_test::ResidentMeter;
@@ -204,16 +206,8 @@ TEST(Tails, OfHugeBlocksMayLeaveLittleThatTellsOfThem) {
     }
 }
 
-// Blocks that were twice as long, so that nearly as much as they have lies behind them, resident.
-void shorten(PointerArray &blocks) {
-    constexpr std::size_t kLong = 128 * kKiB;
-    constexpr std::size_t kShort = 66'000;
-    for (void *&block : blocks) {
-        block = hak_malloc(kLong);
-        fill(block, kLong);
-        block = hak_realloc(block, kShort);
-    }
-}
+constexpr std::size_t kTwoSlabs = 128 * kKiB;
+constexpr std::size_t kHalfOfThem = 66'000; // with nearly as much behind it
 
 TEST(Tails, GoWhenTheBoundFallsThatTheyWereWithin) {
     constexpr std::size_t kBesideBlock = 1'900'000;
@@ -224,13 +218,13 @@ TEST(Tails, GoWhenTheBoundFallsThatTheyWereWithin) {
         block = hak_malloc(kBesideBlock);
         fill(block, kBesideBlock);
     }
-    shorten(blocks);
+    make_shortened(blocks, kTwoSlabs, kHalfOfThem);
     for (void *block : beside) {
         hak_free(block);
     }
     // Twice 12 % of the runs, tails included, and a third of that, and what may be free elsewhere.
-    const std::size_t live = blocks.size() * 66'000;
-    const std::size_t runs = blocks.size() * 128 * kKiB;
+    const std::size_t live = blocks.size() * kHalfOfThem;
+    const std::size_t runs = blocks.size() * kTwoSlabs;
     meter.expect_growth_within(live + runs * 32 / 100 + runs / 8 + 6 * kMiB, "after larger blocks have gone");
     hak_collect();
     meter.expect_growth_within(live + live / 20 + 4 * kMiB, "after everything was given back");
@@ -244,11 +238,7 @@ TEST(Tails, OfAnyLengthAreBoundedWhereLittleMayStay) {
     ASSERT_EQ(hak_option_set("retain_percent", "0"), 0);
     const ResidentMeter meter;
     PointerArray blocks(300);
-    for (void *&block : blocks) {
-        block = hak_malloc(kLong);
-        fill(block, kLong);
-        block = hak_realloc(block, kShort);
-    }
+    make_shortened(blocks, kLong, kShort);
     meter.expect_growth_within(blocks.size() * kShort + 10 * kMiB, "by blocks that were shortened");
     ASSERT_EQ(hak_option_set("retain_percent", "12"), 0);
     free_and_collect(blocks);

@@ -18,10 +18,11 @@
 #define ALLOW(number)                                                                                        \
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
+/* For all threads of the program. */
 static void install(struct sock_filter *filter, size_t length) {
     struct sock_fprog program = {.len = (unsigned short)length, .filter = filter};
     REQUIRE(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-    REQUIRE(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+    REQUIRE(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0);
 }
 
 static void refuse_files(void) {
@@ -67,9 +68,7 @@ static void allow_least(void) {
         ALLOW(SYS_exit_group),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
     };
-    struct sock_fprog program = {.len = sizeof filter / sizeof *filter, .filter = filter};
-    REQUIRE(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-    REQUIRE(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0);
+    install(filter, sizeof filter / sizeof *filter);
 }
 
 static int milliseconds(void) {
