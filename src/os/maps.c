@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-#define MAPS "/proc/self/maps"
+/* Not that of the process (/proc/self), which is empty where its first thread has ended. */
+#define MAPS "/proc/thread-self/maps"
 
 void maps_copy(struct sink *sink) {
     struct reader r;

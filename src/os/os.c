@@ -2,6 +2,7 @@
 #include "os/os.h"
 
 #include "base/bits.h"
+#include "os/asleep.h"
 #include "os/call.h"
 #include "os/clock.h"
 #include "os/sanitized.h"
@@ -245,8 +246,9 @@ COLD bool os_peek(void *to, const uintptr_t *from, size_t count, size_t bytes) {
         there[i] = (struct iovec){(void *)from[i], bytes};
     }
     count_call();
-    /* 0L and not 0: the last argument lies on the stack, where libc reads a long. */
-    return KEEPING_ERRNO(long, syscall(SYS_process_vm_readv, getpid(), &here, 1, there, count, 0L)) ==
+    /* The thread's id and not the process's, which names the first thread: that may have ended. 0L and not 0:
+     * the last argument lies on the stack, where libc reads a long. */
+    return KEEPING_ERRNO(long, syscall(SYS_process_vm_readv, os_thread_id(), &here, 1, there, count, 0L)) ==
            (long)(count * bytes);
 }
 

@@ -10,9 +10,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Not those of the process (/proc/self), which are empty where its first thread has ended. */
+#define OWN_STATM "/proc/thread-self/statm"
+#define OWN_MAPS "/proc/thread-self/maps"
+
 COLD size_t os_resident_bytes(void) {
     struct reader r;
-    if (!reader_open(&r, "/proc/self/statm")) {
+    if (!reader_open(&r, OWN_STATM)) {
         return 0;
     }
     size_t fields[2] = {0, 0};
@@ -120,15 +124,17 @@ COLD static int read_hex(struct reader *r, uintptr_t *out) {
 
 COLD enum os_answer os_find_mapping(uintptr_t address, struct os_mapping *out) {
     struct reader r;
-    if (!reader_open(&r, "/proc/self/maps")) {
+    if (!reader_open(&r, OWN_MAPS)) {
         return OS_UNKNOWN;
     }
     bool found = false;
+    bool any = false;
     /* A line: "start-end rwxp offset device inode    name" */
     while (!found) {
         if (read_hex(&r, &out->start) != '-') {
             break;
         }
+        any = true;
         read_hex(&r, &out->end);
         reader_next(&r);
         out->writable = reader_next(&r) == 'w';
@@ -150,7 +156,7 @@ COLD enum os_answer os_find_mapping(uintptr_t address, struct os_mapping *out) {
         out->anonymous = name[0] == '\0' || strncmp(name, "[anon", 5) == 0;
     }
     os_close(r.fd);
-    return found ? OS_YES : OS_NO;
+    return found ? OS_YES : any ? OS_NO : OS_UNKNOWN;
 }
 
 uintptr_t os_main_stack_end(void) {

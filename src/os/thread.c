@@ -3,6 +3,7 @@
 
 #include "base/bits.h"
 #include "base/text.h"
+#include "os/asleep.h"
 #include "os/os.h"
 #include "os/reader.h"
 #include "os/sanitized.h"
@@ -77,11 +78,14 @@ bool os_program_has_threads(void) {
     return &__libc_single_threaded == NULL || __libc_single_threaded == 0;
 }
 
-COLD uint64_t os_credentials(void) {
+/* Hashes the lines of a thread's status that tell of its credentials; `ended` says whether it is a thread
+ * that has ended, whose credentials nothing changes any more. */
+COLD static uint64_t hash_credentials(const char *status, bool *ended) {
     static const char *const lines[] = {"Uid:", "Gid:", "Groups:", "Cap", "NoNewPrivs:", "Seccomp"};
     struct reader r;
     uint64_t hash = 14695981039346656037u; /* FNV-1a */
-    if (!reader_open(&r, "/proc/self/status")) {
+    *ended = false;
+    if (!reader_open(&r, status)) {
         return 0;
     }
     while (reader_next(&r) >= 0) {
@@ -90,6 +94,7 @@ COLD uint64_t os_credentials(void) {
         for (; r.last >= 0 && r.last != '\n'; reader_next(&r)) {
             text_char(&text, (char)r.last);
         }
+        *ended = *ended || strncmp(line, "State:\tZ", strlen("State:\tZ")) == 0;
         for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
             bool counts = text.length > 0 && strncmp(line, lines[i], strlen(lines[i])) == 0;
             for (size_t k = 0; counts && k < text.length; k++) {
@@ -99,6 +104,28 @@ COLD uint64_t os_credentials(void) {
     }
     os_close(r.fd);
     return hash;
+}
+
+/* The thread of the program that started the library's, written before that. */
+static int starter;
+
+COLD uint64_t os_credentials(void) {
+    static _Atomic uint64_t differs; /* relaxed: each addition gives another number */
+    bool ended;
+    uint64_t hash = hash_credentials("/proc/self/status", &ended);
+    if (!ended) {
+        return hash;
+    }
+    if (!os_thread_is_own()) {
+        return hash_credentials("/proc/thread-self/status", &ended);
+    }
+    char buffer[64];
+    struct text path = TEXT_ON(buffer);
+    text_string(&path, "/proc/self/task/");
+    text_decimal(&path, (uint64_t)starter);
+    text_string(&path, "/status");
+    hash = hash_credentials(buffer, &ended);
+    return hash != 0 && !ended ? hash : atomic_fetch_add_explicit(&differs, 1, memory_order_relaxed);
 }
 
 #if SANITIZED
@@ -225,6 +252,7 @@ COLD bool os_thread_start(void (*run)(void)) {
         uint64_t before;
         os_block_signals(&before);
         os_thread_prepare();
+        starter = os_thread_id();
         char *pointer = place.tls + place.tls_half_bytes;
         memcpy(pointer, &pointer, sizeof(char *)); /* x86-64 finds its thread pointer there */
         void *argument;

@@ -41,6 +41,11 @@ def test_thread_specific_destructors_can_allocate_in_every_round(runner: Runner,
     runner.same_output([builder.program("c/thread_specific_destructors.c")])
 
 
+def test_the_first_thread_may_end_before_the_others(runner: Runner, builder: Builder) -> None:
+    finished = runner.run([builder.program("c/first_thread_has_ended.c")])
+    assert finished.text == "all the same\n", finished
+
+
 def test_allocates_before_main_and_after_exit(runner: Runner, builder: Builder) -> None:
     runner.same_output([builder.program("c/before_main_and_after_exit.c")])
 
