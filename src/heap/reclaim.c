@@ -77,6 +77,15 @@ bool heap_reclaim(struct heap *heap) {
     return ours;
 }
 
+/* Notes that the heap's thread, which is idle, does not let its heap be taken: it has a handler or too much
+ * to look through on its stack, or waits for a child. Before it does anything, another look will find the
+ * same. */
+static void note_kept(struct heap *heap) {
+    registry_lock();
+    heap->owner.waited = heap->owner.wait = WAIT_MOST;
+    registry_unlock();
+}
+
 /* Counts what the heap's owner did behind its fast paths. relaxed, all: a guess is enough */
 static uint64_t activity_of(const struct heap *heap) {
     const struct counters *c = &heap->counters;
@@ -144,8 +153,9 @@ bool heap_reclaim_idle(void) {
     for (uint32_t id = 1; id < heap_id_limit(); id++) {
         struct heap *heap = heap_by_id(id);
         int thread;
-        if (option_bool(OPTION_RECLAIM) && look_is_due(heap, &thread, &more) && is_idle(heap, thread)) {
-            heap_reclaim(heap);
+        if (option_bool(OPTION_RECLAIM) && look_is_due(heap, &thread, &more) && is_idle(heap, thread) &&
+            !heap_reclaim(heap)) {
+            note_kept(heap);
         }
     }
     bool warm = heap_cool_abandoned();

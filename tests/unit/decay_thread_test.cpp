@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -13,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <future>
 #include <string>
 #include <thread>
 
@@ -63,6 +65,28 @@ TEST_F(DecayThread, ComesForMuchAndIsGoneWhenNothingIsLeftAndComesAgain) {
         EXPECT_TRUE(happens([] { return thread_count() == 1; })) << "in round " << round;
         EXPECT_LE(retained(), kMayStayRetained);
     }
+}
+
+// A stack of which more is in use than is looked through for a signal's handler.
+TEST_F(DecayThread, EndsThoughAThreadSleepsWhoseCachesItCannotTake) {
+    constexpr std::size_t kDeep = 2 * kMiB;
+    set_option("decay_ms", "20");
+    std::promise<void> end;
+    std::promise<void> sleeps;
+    std::thread sleeper([&] {
+        std::array<volatile char, kDeep> deep;
+        deep[0] = 1;
+        hak_free(hak_malloc(100));
+        sleeps.set_value();
+        end.get_future().wait();
+        EXPECT_EQ(deep[0], 1);
+    });
+    sleeps.get_future().wait();
+    use_and_free(8 * kMiB);
+    EXPECT_TRUE(happens([] { return own_threads().size() == 1; }));
+    EXPECT_TRUE(happens([] { return own_threads().empty(); }));
+    end.set_value();
+    sleeper.join();
 }
 
 TEST_F(DecayThread, IsOneHoweverManyThreadsFree) {
