@@ -107,6 +107,11 @@ void tails_add(struct slab *head, size_t span) {
     }
 }
 
+void tails_settle(int64_t *later) {
+    atomic_fetch_add_explicit(&tails.bytes, *later, memory_order_relaxed);
+    *later = 0;
+}
+
 void tails_change(struct slab *head, size_t had, size_t span, int64_t *later) {
     size_t tail = tail_of(head, span);
     bool was_dirty = make_clean(head);
@@ -114,8 +119,7 @@ void tails_change(struct slab *head, size_t had, size_t span, int64_t *later) {
     if (was_dirty && tail > 0 && !(is_worth_purging(span, tail) && exceed(tail))) {
         *later += (int64_t)had - (int64_t)span;
         if (*later > LATER_MOST_BYTES || *later < -LATER_MOST_BYTES) {
-            atomic_fetch_add_explicit(&tails.bytes, *later, memory_order_relaxed);
-            *later = 0;
+            tails_settle(later);
         }
         make_dirty(head);
         return;

@@ -25,6 +25,8 @@ void tails_add(struct slab *head, size_t span_bytes);
  * resident: sets the span. What that changes is gathered in `later`, which is the caller's, before it counts.
  * The same cost. */
 void tails_change(struct slab *head, size_t had_bytes, size_t span_bytes, int64_t *later);
+/* What is gathered in `later` counts from now on. */
+void tails_settle(int64_t *later);
 /* The block of `span_bytes` goes back, or gets another size: its tail counts no more. Waits while another
  * thread is giving it back. Returns whether it may have been resident. */
 bool tails_remove(struct slab *head, size_t span_bytes);

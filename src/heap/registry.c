@@ -1,10 +1,12 @@
 #include "heap/registry.h"
 
+#include "arena/tails.h"
 #include "heap/bins.h"
 #include "heap/flush.h"
 #include "heap/magazine.h"
 #include "heap/parcel.h"
 #include "heap/remote.h"
+#include "heap/slack.h"
 #include "heap/thread.h"
 #include "os/asleep.h"
 #include "os/os.h"
@@ -239,9 +241,16 @@ COLD bool heap_trim_abandoned(void) {
     return count == TRIMS_MOST;
 }
 
+/* Adds what the heap has counted for itself to what counts for all. */
+static void settle_counts(struct heap *heap) {
+    slack_settle(heap);
+    tails_settle(&heap->runs.tails_later_bytes);
+}
+
 void heap_abandon(struct heap *heap, bool may_stay_warm) {
     heap_flush_all(heap, may_stay_warm ? FLUSH_THREAD_EXIT : FLUSH_RECLAIM);
     retire(heap, may_stay_warm ? TINY_CLASSES : 0);
+    settle_counts(heap);
     if (!may_stay_warm) {
         trim(heap);
     }
@@ -309,6 +318,7 @@ static void clear_after_fork(struct heap *heap) {
     for (unsigned c = 0; c < SIZE_CLASSES; c++) {
         bin_settle_after_fork(heap, c);
     }
+    settle_counts(heap);
 }
 
 void heap_follow_into_child(struct heap *mine) {

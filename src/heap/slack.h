@@ -39,6 +39,12 @@ static inline void slack_add(struct heap *self, int64_t bytes) {
     }
 }
 
+/* Adds what a heap has counted to the sum: its thread leaves it, and may have been the last to have it. */
+static inline void slack_settle(struct heap *heap) {
+    arena_add_slack(heap->slack_bytes);
+    heap->slack_bytes = 0;
+}
+
 /* `bytes` more of free blocks were purged or, if negative, count as purged no more. */
 static inline void slack_note_purged(int64_t bytes) {
     if (bytes != 0) {

@@ -19,6 +19,8 @@
 #include "support/statistics.h"
 #include "support/threads.h"
 
+extern "C" std::int64_t slack_resident(); // heap/slack.h, which only C can read
+
 namespace {
 
 using hakmem_test::kKiB;
@@ -238,6 +240,37 @@ TEST(Accounting, BlocksOfManyThreadsAndOfThoseThatHaveEndedAreAccountedFor) {
     expect_accounts("after a flush");
     hak_collect();
     expect_accounts("after all was purged");
+}
+
+// Each thread counts what it frees for itself, some tens of KiB, before it adds that to what all have freed.
+TEST(Accounting, WhatManyThreadsFreedCountsWhenTheyHaveEnded) {
+    constexpr std::size_t kThreads = 64;
+    constexpr std::size_t kOfEach = 60 * kKiB / 48;
+    constexpr std::size_t kOneStaysOf = 340;
+    hak_collect();
+    hakmem_test::PointerArray blocks(kThreads * kOfEach);
+    for (void *&block : blocks) {
+        block = hak_malloc(48);
+        ASSERT_NE(block, nullptr);
+        std::memset(block, 1, 48);
+    }
+    hakmem_test::Meeting all(kThreads);
+    run_threads(kThreads, [&](std::size_t thread) {
+        for (std::size_t i = 0; i < kOfEach; i++) {
+            void *&block = blocks[thread * kOfEach + i];
+            if (i % kOneStaysOf != 0) {
+                hak_free(std::exchange(block, nullptr));
+            }
+        }
+        all.meet(); // none takes the heap of another that has ended
+    });
+    hak_stats_t stats{};
+    hak_stats_get(&stats);
+    EXPECT_NEAR(static_cast<double>(slack_resident()), static_cast<double>(stats.free_in_slab_bytes),
+                static_cast<double>(kMiB));
+    for (void *block : blocks) {
+        hak_free(block);
+    }
 }
 
 TEST(Accounting, ExactClassesAndAlignedBlocksAreAccountedFor) {
