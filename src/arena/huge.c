@@ -84,7 +84,6 @@ static struct huge_pages_found claim_superslabs(struct slab *head, struct region
         region_note(r, s);
     }
     head->tail_dirty = false;
-    head->tail_known = (r->states[first + count - 1].dirty | r->states[first + count - 1].hidden) != 0;
     arena.superslabs_opened += count;
     arena_note_taken(dirty, count * SLABS_PER_SUPERSLAB - bit_count(behind) - dirty);
     return found;
@@ -125,66 +124,6 @@ struct slab *arena_take_huge(size_t bytes, size_t alignment, struct zeros *zeros
     return slab;
 }
 
-/* After so many ends of blocks in a row behind which nothing was resident, only one of TAILS_BETWEEN_LOOKS is
- * looked at. */
-#define TAILS_TRUSTED 32u
-#define TAILS_BETWEEN_LOOKS 8u
-
-/* Whether to look at the end of a block after `clean` in a row that were clean; by chance, because programs
- * repeat themselves. */
-static bool shall_look(uint32_t clean) {
-    static _Atomic uint32_t chance; /* relaxed everywhere: that two threads read the same does not matter */
-    if (clean < TAILS_TRUSTED) {
-        return true;
-    }
-    uint32_t next = atomic_load_explicit(&chance, memory_order_relaxed) * 1664525 + 1013904223;
-    atomic_store_explicit(&chance, next, memory_order_relaxed);
-    return (next >> 16) % TAILS_BETWEEN_LOOKS == 0;
-}
-
-/* Looks whether what is behind a block of `bytes` is resident, for head->tail_dirty: where the program has
- * asked for huge pages at these addresses, for this block or an earlier one, all of the last superslab came
- * with what the block has of it. Few programs do, and the look takes as long as the rest of a free. A sandbox
- * may end whoever looks: with HAKMEM_HUGE_PAGES=0 nobody does. Returns whether other blocks were perhaps
- * overlooked before this one. */
-static bool look_at_tail(struct slab *head, size_t bytes) {
-    /* Clean ends seen in a row. relaxed everywhere: they only decide when to look */
-    static _Atomic uint32_t clean;
-    uint32_t before = atomic_load_explicit(&clean, memory_order_relaxed);
-    if (head->tail_dirty || head->tail_known || round_up(bytes, SLAB_BYTES) % SUPERSLAB_BYTES == 0 ||
-        !option_bool(OPTION_HUGE_PAGES) || !shall_look(before)) {
-        return false;
-    }
-    uintptr_t tail = arena_address(head) + round_up(bytes, SLAB_BYTES);
-    head->tail_dirty = os_all_resident((void *)tail, OS_PAGE_BYTES);
-    if (head->tail_dirty) {
-        atomic_store_explicit(&clean, 0, memory_order_relaxed);
-    } else if (before < TAILS_TRUSTED) {
-        atomic_store_explicit(&clean, before + 1, memory_order_relaxed);
-    }
-    return head->tail_dirty && before == TAILS_TRUSTED;
-}
-
-/* Counts as dirty what is free and clean at the end of a superslab, but resident all the same. One system
- * call for each superslab with such an end, but only the first time after many looks in vain. Arena lock
- * held. */
-COLD static void find_overlooked_tails(void) {
-    for (struct region *r = arena.oldest; r != NULL; r = r->next) {
-        for (size_t s = 0; s < r->committed; s++) {
-            struct superslab *state = &r->states[s];
-            uint32_t used = ~state->free | state->dirty;
-            unsigned first = used == 0 ? 0 : bit_highest(used) + 1;
-            uintptr_t end = region_superslab_address(r, s) + SUPERSLAB_BYTES;
-            if (first < SLABS_PER_SUPERSLAB &&
-                os_all_resident((void *)(end - OS_PAGE_BYTES), OS_PAGE_BYTES)) {
-                state->dirty |= ~bits32_below(first);
-                arena.dirty_slabs += SLABS_PER_SUPERSLAB - first;
-                region_note(r, s);
-            }
-        }
-    }
-}
-
 /* Frees `count` superslabs from `first` on, the last ones of the run of a block of `bytes`; what the block
  * had of them is dirty if it is `resident`. */
 static void free_superslabs(const struct slab *head, struct region *r, size_t first, size_t count,
@@ -211,7 +150,6 @@ void arena_give_huge(struct slab *head, bool resident) {
     struct region *r = run.region;
     size_t bytes = arena_span(head);
     bool huge_pages = head->huge_pages;
-    bool overlooked = resident && look_at_tail(head, bytes);
     huge_pages_given(head, resident);
     /* New pages where old ones were moved from or to: the kernel keeps areas apart there that belong
      * together, and what the program may have done to its pages stays with them. */
@@ -236,9 +174,6 @@ void arena_give_huge(struct slab *head, bool resident) {
         dense_note_huge(r, run.first, run.count);
     }
     free_superslabs(head, r, run.first, run.count, bytes, resident);
-    if (UNLIKELY(overlooked)) {
-        find_overlooked_tails();
-    }
     if (r->only_huge && arena_region_idle(r)) {
         arena_end_region(r);
     }
@@ -252,12 +187,8 @@ static void shorten(struct slab *head, size_t bytes) {
     size_t whole = bytes >> SUPERSLAB_SHIFT;
     /* The block's slabs so far in the superslab that it will end in. */
     uint32_t had_slabs = count < had.count ? UINT32_MAX : slabs_in_last(had_bytes);
-    bool overlooked = look_at_tail(head, had_bytes);
     huge_pages_shortened(head, bytes);
     lock_acquire(&arena.lock);
-    if (UNLIKELY(overlooked)) {
-        find_overlooked_tails();
-    }
     if (head->huge_pages) {
         dense_note_huge(had.region, had.first + whole, had.count - whole);
     }
@@ -266,7 +197,6 @@ static void shorten(struct slab *head, size_t bytes) {
         head->tail_dirty = false;
     }
     behind_leave(had.region, had.first + count - 1, had_slabs & ~slabs_in_last(bytes));
-    head->tail_known = true;
     arena_set_span(head, bytes);
     arena_unlock_within_bound();
 }

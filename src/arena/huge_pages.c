@@ -66,7 +66,9 @@ static void ask(struct slab *head, size_t first, size_t end) {
 }
 
 static void ask_not(struct slab *head, size_t first, size_t end) {
-    os_ask_for_huge_pages(superslab_of(head, first), (end - first) << SUPERSLAB_SHIFT, false);
+    if (first < end) {
+        os_ask_for_huge_pages(superslab_of(head, first), (end - first) << SUPERSLAB_SHIFT, false);
+    }
 }
 
 static void ask_no_more(struct slab *head, size_t first) {
@@ -241,9 +243,7 @@ static void watch_less(struct slab *head, size_t bytes) {
 
 void huge_pages_shortened(struct slab *head, size_t bytes) {
     forget_next(head);
-    if (head->huge_pages) {
-        ask_no_more(head, bytes >> SUPERSLAB_SHIFT);
-    }
+    ask_no_more(head, bytes >> SUPERSLAB_SHIFT); /* also where the program did: others come to lie there */
     if (head->watched) {
         watch_less(head, bytes);
     }
@@ -260,8 +260,11 @@ void huge_pages_given(struct slab *head, bool resident) {
     watch_no_more(head);
     bear_out_no_more(head);
     forget_next(head);
+    if (resident) {
+        ask_no_more(head,
+                    0); /* as in huge_pages_shortened; where the pages are not there, others are mapped */
+    }
     if (head->huge_pages) {
-        ask_no_more(head, 0);
         atomic_fetch_sub_explicit(&asking, 1, memory_order_relaxed);
     }
     head->huge_pages = false;

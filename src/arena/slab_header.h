@@ -54,10 +54,11 @@ struct slab {
     uint8_t size_class;
     uint8_t run_slabs; /* length of the run; 0 if it consists of whole superslabs (arena_take_huge) */
     bool taken_clean;  /* nothing of a run of blocks was resident when it was taken */
-    _Atomic uint16_t full_words; /* words in which every block is free; exact while parked */
-    bool moved : 1;              /* a huge run whose pages came by os_move_pages */
-    bool tail_dirty : 1;         /* what of a huge run is behind its block may be resident */
-    bool tail_known : 1;         /* some of what is behind a huge block may be: the arena knows which slabs */
+    /* Words in which every block is free; exact while parked. While the run is free, pages that were given
+     * back of it when it last had blocks: slab_leave. */
+    _Atomic uint16_t full_words;
+    bool moved : 1;      /* a huge run whose pages came by os_move_pages */
+    bool tail_dirty : 1; /* what of a huge run is behind its block may be resident */
     /* Of a large or huge block; see huge_pages.h */
     bool huge_pages : 1; /* asks the kernel for huge pages */
     bool ahead : 1;      /* got pages before it was written to */

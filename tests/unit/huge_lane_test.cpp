@@ -39,6 +39,7 @@ class HugeLane : public testing::Test {
     ~HugeLane() override {
         hak_option_set("retain_min", "2816K");
         hak_option_set("retain_grace", "128M");
+        hak_option_set("huge_pages", "1");
         hak_collect();
     }
 };
@@ -202,7 +203,39 @@ TEST_F(HugeLane, ComesOnHugePagesWhereverItIsNotResident) {
     }
 }
 
-// What the program asks of the kernel for its own blocks stays with their addresses.
+// What the program asks of the kernel for its own blocks ends with them.
+TEST_F(HugeLane, ABlockOfWhichLittleIsUsedTakesLittleWhereAnotherAskedForHugePages) {
+    constexpr std::size_t kTouched = kMiB / 2;
+    ASSERT_EQ(hak_option_set("huge_pages", "0"), 0); // none that the library asks for
+    for (const std::size_t size : {3 * kSuperslab / 2, kSuperslab - kPage, kSuperslab / 8}) {
+        SCOPED_TRACE(size);
+        PointerArray blocks(50);
+        for (void *&block : blocks) {
+            block = hak_malloc(2 * kSuperslab + kPage);
+            ASSERT_EQ(madvise(block, 2 * kSuperslab + kPage, MADV_HUGEPAGE), 0);
+            touch(block, 2 * kSuperslab, kPage);
+        }
+        for (std::size_t i = 0; i < blocks.size(); i++) { // half of them in two steps
+            if (i % 2 == 0) {
+                blocks[i] = hak_realloc(blocks[i], kSuperslab + kPage);
+            }
+            hak_free(blocks[i]);
+        }
+        hak_collect();
+        const hakmem_test::ResidentMeter meter;
+        for (void *&block : blocks) {
+            block = hak_malloc(size);
+            touch(block, size, kTouched);
+        }
+        const std::size_t pages = blocks.size() * (size / kTouched + 1);
+        meter.expect_growth_within(pages * kPage + 2 * kMiB, "by some pages of each block");
+        for (void *block : blocks) {
+            hak_free(block);
+        }
+        hak_collect();
+    }
+}
+
 TEST_F(HugeLane, TheBoundHoldsWhereProgramsAskForHugePages) {
     hak_collect();
     ASSERT_EQ(hak_option_set("retain_grace", "0"), 0);
