@@ -52,6 +52,7 @@ static void give_back(struct heap *self, struct slab *slab) {
     uint32_t bump = atomic_load_explicit(&slab->bump, memory_order_relaxed);
     slack_add(self, -(int64_t)(bump * c->bytes));
     slack_note_purged(-(int64_t)slab_purged_bytes(slab));
+    slab_leave(slab);
     size_t used = slab->taken_clean ? slab_span(slab) : c->run_slabs * SLAB_BYTES;
     arena_give(slab, used, c->words * sizeof(uint64_t) > SMALL_BITMAP_BYTES);
 }
@@ -272,6 +273,10 @@ static bool fresh_slab(struct heap *heap, unsigned size_class) {
     region_mark_run(region, index, c->run_slabs, true);
     size_class_grow(size_class);
     slab->taken_clean = taken.zero && !taken.resident;
+    size_t left = taken.zero ? 0 : slab_left_purged_bytes(slab, c->run_slabs);
+    if (UNLIKELY(left > 0)) { /* its holes are wanted again, although its other blocks came back since */
+        holes_note_taken(left);
+    }
     slab_init(slab, size_class, heap->id, words);
     page_map_set(region->base + (index << SLAB_SHIFT), c->run_slabs,
                  page_word(heap->id, size_class * CLASS_SCALE));

@@ -147,6 +147,22 @@ static inline size_t slab_purged_bytes(const struct slab *slab) {
     return bit_count(slab_purged(slab)) * slab_pages_of_a_bit(slab) * OS_PAGE_BYTES;
 }
 
+/* A run of blocks, all of which are free, is about to be given to the arena: leaves in its header what of it
+ * is not resident. */
+static inline void slab_leave(struct slab *slab) {
+    /* relaxed: the arena's lock carries it to whoever takes the run next */
+    atomic_store_explicit(&slab->full_words, (uint16_t)(slab_purged_bytes(slab) / OS_PAGE_BYTES),
+                          memory_order_relaxed);
+}
+
+/* For whoever has taken the run from the arena, before slab_init: what slab_leave left, at most as long as a
+ * run of `run_slabs` is. A guess: parts of it may have been in other runs since. */
+static inline size_t slab_left_purged_bytes(const struct slab *slab, unsigned run_slabs) {
+    size_t pages =
+        atomic_load_explicit(&slab->full_words, memory_order_relaxed); /* relaxed: see slab_leave */
+    return min_size(pages * OS_PAGE_BYTES, run_slabs * SLAB_BYTES);
+}
+
 /* Finds the next pages of the run, from offset *end on (0 for the first), that hold nothing but free blocks
  * or what is behind the last block; *from and *end get their offsets. False if there are no more. For a slab
  * in its heap's list, with the heap's lock held, so that nobody takes from it. */

@@ -10,6 +10,7 @@
 #include "support/decay.h"
 #include "support/lanes.h"
 #include "support/pattern.h"
+#include "support/random.h"
 #include "support/resident.h"
 
 namespace {
@@ -20,6 +21,7 @@ using hakmem_test::faults_so_far;
 using hakmem_test::free_all;
 using hakmem_test::kMiB;
 using hakmem_test::PointerArray;
+using hakmem_test::Random;
 using hakmem_test::retained;
 using hakmem_test::set_option;
 
@@ -114,6 +116,30 @@ TEST_P(Breath, TakesFewFaultsOfAProgramWithThreadsThatBreathesMore) {
             << "of " << kTimes * kPages * kRounds << " pages used";
     }).join();
 }
+
+// Freed in no order: slabs become free one block at a time, and their pages before that.
+class BreathInNoOrder : public Decay, public testing::WithParamInterface<std::size_t> {};
+
+TEST_P(BreathInNoOrder, TakesFewFaults) {
+    constexpr std::size_t kBytes = 64 * kMiB;
+    constexpr std::size_t kRounds = 10;
+    Random random(1);
+    PointerArray blocks(kBytes / GetParam());
+    const auto breathe = [&] {
+        for (std::size_t round = 0; round < kRounds; round++) {
+            allocate_all(blocks, GetParam());
+            shuffle(blocks, random);
+            free_all(blocks);
+        }
+    };
+    breathe();
+    const std::size_t before = faults_so_far();
+    breathe();
+    EXPECT_LE(faults_so_far() - before, kBytes / 4096 * kRounds / 20);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, BreathInNoOrder, testing::Values(1000, 2000),
+                         testing::PrintToStringParamName());
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Breath, testing::Values(16, 1024, 10'000, 300'000, 2'000'000, 8'000'000),
                          testing::PrintToStringParamName());
