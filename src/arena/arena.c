@@ -129,7 +129,8 @@ struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_stat
         atomic_store_explicit(&slab->span_bytes, slabs * SLAB_BYTES, memory_order_relaxed);
         atomic_store_explicit(&slab->tail, TAIL_CLEAN, memory_order_relaxed);
         atomic_store_explicit(&slab->state, state, memory_order_relaxed);
-        taken->resident = opened && taken->zero && dense_may_be_worth_it(use, arena.used_slabs) &&
+        taken->resident = opened && taken->zero &&
+                          dense_may_be_worth_it(use, arena.used_slabs, arena_used_most()) &&
                           dense_fill(place.region, place.superslab, slabs, use);
     }
     if (found && (taken->resident || UNLIKELY(arena.ahead_slabs > 0))) {

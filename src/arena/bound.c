@@ -110,8 +110,7 @@ static size_t fallen_grace(size_t used, size_t before) {
  * proportion. */
 static size_t most_grace_without_thread(void) {
     size_t used = held(arena.used_slabs);
-    size_t most = max_size(arena.used_most, arena.used_most_before);
-    size_t for_these = min_size(fallen_grace(used, most), used);
+    size_t for_these = min_size(fallen_grace(used, arena_used_most()), used);
     size_t least = max_size(for_these, min_size(arena.used_most, BREATH_SLABS));
     size_t all = arena.used_most + arena.used_most / SCATTERED_PART;
     size_t breath = min_size(least + retention_breath(&arena.retention), BREATH_MOST_SLABS);

@@ -38,13 +38,20 @@ static size_t part_for(unsigned slabs, enum arena_use use) {
                                     : FOR_UNEVEN_RUNS_PART;
 }
 
+/* Whether a program that fills slabs of small blocks has had as much in use of late as it has now with
+ * `ahead` slabs more: what it then had, it is about to fill again. */
+static bool fills_again(size_t ahead, enum arena_use use) {
+    return use == ARENA_FILLS_SLABS && arena.used_slabs + ahead <= arena_used_most();
+}
+
 static bool is_worth_it(const struct superslab *state, unsigned slabs, enum arena_use use) {
     size_t rest = bit_count(state->free);
     size_t bound = arena_bound();
     size_t ahead = arena.ahead_slabs + arena.filling_slabs + rest;
     return option_bool(OPTION_HUGE_PAGES) && !arena.retention.scarce &&
            /* No slab of the rest, either: it leaves circulation, and comes back dirty as a whole. */
-           state->dirty == 0 && ahead <= arena.used_slabs / part_for(slabs, use) &&
+           state->dirty == 0 &&
+           (ahead <= arena.used_slabs / part_for(slabs, use) || fills_again(ahead, use)) &&
            arena.dirty_slabs + arena.filling_slabs + rest <= retention_purge_target(bound);
 }
 

@@ -17,13 +17,18 @@
 #include "arena/arena.h"
 #include "arena/region.h"
 
-/* Where less is in use (64 MiB), no superslab of small blocks is made resident ahead of use. */
+/* Where less is in use (64 MiB), no superslab of small blocks is made resident ahead of use, unless the
+ * program had more of them of late: then where this (4 MiB) is in use. */
 #define DENSE_USED_SLABS_LEAST ((size_t)1024)
+#define DENSE_AGAIN_SLABS_LEAST ((size_t)64)
 
-/* Whether dense_fill need be asked, without a call: small programs never come to the code behind it, and it
- * takes no memory of them. */
-static inline bool dense_may_be_worth_it(enum arena_use use, size_t used_slabs) {
-    return use == ARENA_FILLS_RUN || (use == ARENA_FILLS_SLABS && used_slabs >= DENSE_USED_SLABS_LEAST);
+/* Whether dense_fill need be asked, without a call, where `most_slabs` were in use of late: small programs
+ * never come to the code behind it, and it takes no memory of them. */
+static inline bool dense_may_be_worth_it(enum arena_use use, size_t used_slabs, size_t most_slabs) {
+    return use == ARENA_FILLS_RUN ||
+           (use == ARENA_FILLS_SLABS &&
+            (used_slabs >= DENSE_USED_SLABS_LEAST ||
+             (used_slabs >= DENSE_AGAIN_SLABS_LEAST && used_slabs + SLABS_PER_SUPERSLAB <= most_slabs)));
 }
 
 /* Called when a run of `slabs` of a superslab, of which no page is resident, has been taken: makes all of the

@@ -96,6 +96,11 @@ void arena_let_waiters_pass(void);
 /* Brings used_seen and dirty_seen up to date. */
 void arena_note_size(void);
 
+/* The most slabs in use in this period and the one before. */
+static inline size_t arena_used_most(void) {
+    return max_size(arena.used_most, arena.used_most_before);
+}
+
 /* Counts slabs that are free no more, `dirty` of them perhaps resident and `clean` not, as in use. */
 void arena_note_taken(size_t dirty, size_t clean);
 

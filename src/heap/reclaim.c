@@ -80,7 +80,7 @@ bool heap_reclaim(struct heap *heap) {
 /* Notes that the heap's thread, which is idle, does not let its heap be taken: it has a handler or too much
  * to look through on its stack, or waits for a child. Before it does anything, another look will find the
  * same. */
-static void note_kept(struct heap *heap) {
+COLD static void note_kept(struct heap *heap) {
     registry_lock();
     heap->owner.waited = heap->owner.wait = WAIT_MOST;
     registry_unlock();

@@ -242,7 +242,7 @@ COLD bool heap_trim_abandoned(void) {
 }
 
 /* Adds what the heap has counted for itself to what counts for all. */
-static void settle_counts(struct heap *heap) {
+COLD static void settle_counts(struct heap *heap) {
     slack_settle(heap);
     tails_settle(&heap->runs.tails_later_bytes);
 }

@@ -187,6 +187,31 @@ TEST_P(Dense, WhatIsSlowIsSeldomAskedFor) {
 INSTANTIATE_TEST_SUITE_P(Sizes, Dense, testing::Values(kBlock, 2 * kKiB, 128 * kKiB),
                          [](const auto &info) { return std::to_string(info.param) + "B"; });
 
+// What a program had a moment ago it is about to fill again, and needs no more memory for it than then.
+TEST(Dense, AHeapThatComesAgainComesAsHugePages) {
+    constexpr std::size_t kBytes = 60 * kMiB; // less than huge pages are worth it for in one that only grows
+    constexpr std::size_t kRounds = 8;
+    hak_collect();
+    const ResidentMeter meter;
+    const auto huge_pages = [] { return hakmem_test::counter("superslabs_dense"); };
+    PointerArray blocks(kBytes / kBlock);
+    const std::uint64_t had = huge_pages();
+    for (std::size_t round = 0; round < kRounds; round++) {
+        fill(blocks, kBlock);
+        if (round == 0) {
+            EXPECT_EQ(huge_pages(), had);
+        }
+        meter.expect_growth_within(kBytes + kBytes / 32 + 2 * kMiB, "by blocks that are all filled");
+        for (std::size_t i = 0; i < blocks.size(); i++) {
+            expect_contents(blocks[i], i, kBlock);
+            hak_free(blocks[i]);
+        }
+    }
+    if (kernel_has_huge_pages() && !HAKMEM_TEST_SANITIZED) { // there, a round takes longer than it is known
+        EXPECT_GE(huge_pages() - had, kRounds);
+    }
+}
+
 // Blocks of which little is used, among others and after others that are filled.
 TEST(Dense, IsNotForBlocksOfWhichLittleIsUsed) {
     constexpr std::size_t kSparse = 65500;
