@@ -85,12 +85,21 @@ void behind_give_up(struct slab *head) {
     lock_release(&arena.lock);
 }
 
-void behind_show_all(void) {
-    for (struct region *r = arena.hidden_slabs > 0 ? arena.oldest : NULL; r != NULL; r = r->next) {
-        for (size_t s = 0; s < r->committed; s++) {
+/* Shows hidden slabs until no more than `most` are left. */
+static void show_down_to(size_t most) {
+    for (struct region *r = arena.oldest; r != NULL && arena.hidden_slabs > most; r = r->next) {
+        for (size_t s = 0; s < r->committed && arena.hidden_slabs > most; s++) {
             if (show(&r->states[s], UINT32_MAX)) {
                 region_note(r, s);
             }
         }
     }
+}
+
+void behind_show_excess(void) {
+    show_down_to(arena_share_bytes() >> SLAB_SHIFT);
+}
+
+void behind_show_all(void) {
+    show_down_to(0);
 }

@@ -1,6 +1,7 @@
 #include "arena/decay.h"
 
 #include "arena/arena.h"
+#include "arena/behind.h"
 #include "arena/bound.h"
 #include "arena/internal.h"
 #include "arena/tails.h"
@@ -106,6 +107,7 @@ static void set_scarce(bool scarce) {
 /* Gives back what was dirty throughout the last period, and begins the next. False if the OS would not take
  * it. Arena lock held, and let go meanwhile. */
 static bool tick(bool scarce) {
+    behind_show_excess();
     size_t idle = min_size(arena.dirty_low, arena.dirty_slabs);
     bool taken = true;
     retention_tick(&arena.retention, idle);
@@ -242,8 +244,8 @@ enum decay_work decay_due(void) {
         relieving = true;
         return DECAY_RELIEVE;
     }
-    bool much = arena.dirty_slabs + arena_kept_slabs() > START_SLABS || arena.retention.scarce ||
-                arena_stocked() > (int64_t)(START_SLABS << SLAB_SHIFT);
+    bool much = arena.dirty_slabs + arena.hidden_slabs + arena_kept_slabs() > START_SLABS ||
+                arena.retention.scarce || arena_stocked() > (int64_t)(START_SLABS << SLAB_SHIFT);
     return UNLIKELY(much) ? due() : DECAY_NOTHING;
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "hakmem.h"
@@ -226,6 +227,25 @@ TEST_F(Decay, GoesOnBesideThreadsThatAllocateCollectAskAndSetOptions) {
 }
 
 #if !HAKMEM_TEST_SANITIZED
+// A part of what they came to lie on stays behind huge blocks: as much as may stay, by what is in use now.
+TEST_F(Decay, LeavesLittleBehindHugeBlocksWhenLessIsInUse) {
+    constexpr std::size_t kSize = 2 * kMiB + 4 * kKiB;
+    const ResidentMeter meter;
+    PointerArray large(60);
+    PointerArray small(large.size() / 2);
+    allocate_all(large, 4 * kMiB);
+    for (std::size_t i = 0; i < small.size(); i++) {
+        hak_free(std::exchange(large[i], nullptr));
+        small[i] = touched_block(kSize);
+    }
+    free_all(large);
+    constexpr std::size_t kPercent = 112;
+    const std::size_t bound = small.size() * kSize / 100 * kPercent + kMayStay;
+    EXPECT_TRUE(happens([&] { return meter.growth() <= static_cast<std::ptrdiff_t>(bound); }))
+        << meter.growth() << " bytes over the start, " << bound << " may stay";
+    free_all(small);
+}
+
 TEST_F(Decay, LeavesLittleOfThreadsThatWereManyAtOnce) {
     constexpr std::size_t kManyThreads = 1000;
     constexpr std::size_t kOfAThread = 8 * kKiB;
