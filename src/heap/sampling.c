@@ -25,7 +25,6 @@ _Atomic uint32_t sampling_heap_id;
 struct sampler {
     int64_t further; /* bytes from where thread_self.sample_left ends to the next sample */
     uint64_t random;
-    uint64_t run; /* profile_switch.run when the way was drawn */
 };
 static _Thread_local __attribute__((tls_model("initial-exec"))) struct sampler sampler;
 
@@ -53,8 +52,8 @@ NOINLINE bool sampling_decide(size_t bytes) {
     /* acquire pairs with the release where the run grows (profile/sample.c): the interval is set by then */
     uint64_t run = atomic_load_explicit(&profile_switch.run, memory_order_acquire);
     int64_t left = thread_self.sample_left + sampler.further;
-    if (sampler.run != run) {
-        sampler.run = run;
+    if (thread_self.sample_run != run) {
+        thread_self.sample_run = run;
         left = distance() - (int64_t)bytes;
     }
     bool sampled = left < 0;
@@ -82,8 +81,7 @@ COLD int sampling_begin(uint64_t interval_bytes) {
 }
 
 void sampling_look_soon(void) {
-    /* relaxed: sampling_decide acquires */
-    if (sampler.run != atomic_load_explicit(&profile_switch.run, memory_order_relaxed)) {
+    if (sampling_switched()) {
         thread_self.sample_left = 0;
     }
 }

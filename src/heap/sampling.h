@@ -6,17 +6,25 @@
  * look as they would without sampling. A large block has a flag in its header.
  *
  * Promises that an allocation's chance to be sampled depends on its bytes alone, however the memory is
- * recycled; that a thread notices within SAMPLING_LOOK_BYTES of its own allocations that sampling was
- * switched on or off; and that nothing is touched while it is off but the thread's counter. Relies on profile
- * and registry.
+ * recycled; that a thread notices that sampling was switched on or off when a magazine has run empty, with
+ * the next large block, and in any case within SAMPLING_LOOK_BYTES of its own allocations; and that nothing
+ * is written while it is off but the thread's counter. Relies on profile and registry.
  */
 #ifndef HAKMEM_HEAP_SAMPLING_H
 #define HAKMEM_HEAP_SAMPLING_H
 
 #include "heap/thread.h"
+#include "profile/sample.h"
 
 /* Bytes that a thread allocates, at most, between two looks whether sampling was switched. */
 #define SAMPLING_LOOK_BYTES ((int64_t)1 << 20)
+
+/* Whether sampling was switched since the calling thread last asked sampling_decide. */
+static inline bool sampling_switched(void) {
+    /* relaxed: sampling_decide acquires */
+    return UNLIKELY(thread_self.sample_run !=
+                    atomic_load_explicit(&profile_switch.run, memory_order_relaxed));
+}
 
 /* Counts an allocation of `bytes`; returns whether sampling_decide must be asked about it. One of 0 bytes is
  * never sampled. Where the counter is below 0 already, the fast path has counted these bytes: that is why it
@@ -25,7 +33,7 @@ static inline bool sampling_due(size_t bytes) {
     if (LIKELY(thread_self.sample_left >= 0)) {
         thread_self.sample_left -= (int64_t)bytes;
     }
-    return thread_self.sample_left < 0;
+    return thread_self.sample_left < 0 || sampling_switched();
 }
 
 /* Sets the calling thread's counter anew, and tells of an event (event.h), whose listener may sleep; true if

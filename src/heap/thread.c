@@ -17,7 +17,7 @@ struct heap heap_of_no_thread;
 __attribute__((common)) struct heap heap_of_no_thread;
 #endif
 _Thread_local
-    __attribute__((tls_model("initial-exec"))) struct thread_self thread_self = {&heap_of_no_thread, 0};
+    __attribute__((tls_model("initial-exec"))) struct thread_self thread_self = {.heap = &heap_of_no_thread};
 static _Thread_local __attribute__((tls_model("initial-exec"))) bool thread_ended;
 
 /* How often a heap was taken from the thread while it slept, LOSSES_MOST at most. */

@@ -16,6 +16,7 @@ struct thread_self {
     /* Written by the thread itself, or by reclaim.c while it sleeps. relaxed: see reclaim.c */
     heap_slot heap;
     int64_t sample_left; /* bytes until sampling.c must decide; below 0 only on the way there */
+    uint64_t sample_run; /* profile_switch.run when the way to the next sample was drawn */
 };
 extern INTERNAL _Thread_local __attribute__((tls_model("initial-exec"))) struct thread_self thread_self;
 
