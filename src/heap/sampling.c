@@ -110,7 +110,8 @@ COLD void *sampling_exchange(void *shadow, unsigned size_class, size_t size) {
     uintptr_t frames[FRAMES_MOST];
     size_t depth = stack_capture(frames, FRAMES_MOST, 0);
     void *block = take(size_class);
-    if (block != NULL && !profile_add((uintptr_t)block, shadow, size, size, frames, depth)) {
+    if (block != NULL &&
+        !profile_add((uintptr_t)block, shadow, size, size, frames, depth, thread_self.sample_run)) {
         heap_return_blocks(NULL, &block, 1);
         block = NULL;
     }
@@ -130,7 +131,7 @@ COLD bool sampling_note_large(const void *block, size_t bytes, size_t chosen) {
     int saved_errno = errno;
     uintptr_t frames[FRAMES_MOST];
     size_t depth = stack_capture(frames, FRAMES_MOST, 0);
-    bool known = profile_add((uintptr_t)block, NULL, bytes, chosen, frames, depth);
+    bool known = profile_add((uintptr_t)block, NULL, bytes, chosen, frames, depth, thread_self.sample_run);
     files_write_if_due();
     errno = saved_errno;
     return known;

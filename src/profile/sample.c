@@ -99,9 +99,6 @@ static struct record *find_or_make(uintptr_t address) {
 /* profile_add without the lock. */
 static bool add(uintptr_t address, void *shadow, size_t size, size_t chosen, const uintptr_t *frames,
                 size_t depth) {
-    if (interval_now() == 0) {
-        return false;
-    }
     struct tally *tally = origins_tally(&profile.origins, frames, depth, size);
     struct tally *total =
         tally == NULL || chosen == size ? tally : origins_tally_of(&profile.origins, tally->origin, chosen);
@@ -153,11 +150,12 @@ static bool resize(struct record *record, size_t size) {
 }
 
 bool profile_add(uintptr_t address, void *shadow, size_t size, size_t chosen, const uintptr_t *frames,
-                 size_t depth) {
+                 size_t depth, uint64_t run) {
     struct floating held = floating_hold();
     lock_acquire(&profile.lock);
-    bool off = interval_now() == 0;
-    bool added = add(address, shadow, size, chosen, frames, depth);
+    /* relaxed: it is written under the lock */
+    bool switched = run != atomic_load_explicit(&profile_switch.run, memory_order_relaxed);
+    bool added = !switched && add(address, shadow, size, chosen, frames, depth);
     unsigned factor = added && profile.may_thin ? thinning_factor() : 1;
     if (UNLIKELY(factor > 1)) {
         thinning_to(profile.interval * factor);
@@ -165,7 +163,7 @@ bool profile_add(uintptr_t address, void *shadow, size_t size, size_t chosen, co
     }
     lock_release(&profile.lock);
     floating_restore(held);
-    if (!added && !off) {
+    if (!added && !switched) {
         report_fallback(FALLBACK_PROFILE_WITHOUT_MEMORY, size);
     }
     return added;

@@ -33,10 +33,11 @@ void profile_stop(void);
 
 /* Makes the block of `size` bytes at `address` known as a sample, for `chosen` of its bytes (all of them, or
  * those by which a block has grown that may be known already). `shadow` is the block that lies where it would
- * have lain, or NULL; `frames` is its call stack of `depth` frames. False if the profile was stopped or has
- * no memory: the block is then not sampled. Takes the lock. */
+ * have lain, or NULL; `frames` is its call stack of `depth` frames; `run` is profile_switch.run when it was
+ * chosen. False if sampling was switched since, because the block would count with the weight of another
+ * interval, or there is no memory: the block is then not sampled. Takes the lock. */
 bool profile_add(uintptr_t address, void *shadow, size_t size, size_t chosen, const uintptr_t *frames,
-                 size_t depth);
+                 size_t depth, uint64_t run);
 /* Forgets the sampled block at `address`, which is being freed, and returns its shadow; NULL if it has none
  * or is not known. Takes the lock. */
 void *profile_remove(uintptr_t address);

@@ -1,4 +1,5 @@
-// Sampling that is switched while threads live: what each allocates from then on counts.
+// Sampling that is switched while threads live: what each allocates from then on counts, and with the right
+// weight.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -9,6 +10,8 @@
 #include "support/heap_profile.h"
 #include "support/resident.h"
 #include "support/threads.h"
+
+extern "C" void hakmem_test_listen(void (*heard)()); // support/listen.c
 
 namespace {
 
@@ -49,6 +52,36 @@ TEST(SamplingSwitch, CountsWhatThreadsThatLiveAllocateFromThenOn) {
                 hak_free(block);
             }
         }
+    }
+}
+
+constexpr std::size_t kEveryBlock = 1;
+constexpr std::size_t kHardlyAny = std::size_t{1} << 40;
+
+int events_in_a_malloc;
+
+void begin_anew_at_the_second_event() {
+    if (++events_in_a_malloc == 2) {
+        hak_profile_start(kHardlyAny);
+    }
+}
+
+// The first event of a malloc comes before it is decided that its block is a sample, the second, where there
+// is one, before the profile knows of it.
+TEST(SamplingSwitch, LeavesOutASampleThatWasDecidedOnBefore) {
+    const Sampling sampling(kEveryBlock);
+    std::vector<void *> blocks;
+    hakmem_test_listen(begin_anew_at_the_second_event);
+    do {
+        events_in_a_malloc = 0;
+        blocks.push_back(hak_malloc(101));
+    } while (events_in_a_malloc < 2 && blocks.size() < 100'000);
+    hakmem_test_listen(nullptr);
+    EXPECT_GE(events_in_a_malloc, 2);
+    EXPECT_EQ(heap_profile_now().interval, static_cast<double>(kHardlyAny));
+    EXPECT_EQ(heap_profile_now().header.live.blocks, 0);
+    for (void *block : blocks) {
+        hak_free(block);
     }
 }
 
