@@ -11,22 +11,74 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-/* The first words of the id that linkers put into a file, a hash of its contents; 0 if there is none. */
-static uint64_t build_id(uintptr_t start, uintptr_t end) {
+/* The program headers of a file in memory, and what to add to the addresses in them. */
+typedef ElfW(Phdr) program_header;
+struct headers {
+    const program_header *at;
+    size_t count;
+    uintptr_t base;
+};
+
+static struct headers with_base(const program_header *at, size_t count, uintptr_t start) {
+    struct headers headers = {0};
+    for (size_t i = 0; i < count; i++) {
+        if (at[i].p_type == PT_LOAD && at[i].p_offset == 0) {
+            headers = (struct headers){at, count, start - at[i].p_vaddr};
+            break;
+        }
+    }
+    return headers;
+}
+
+/* Those of the file whose first byte is at `start`; none if there is no such file. */
+static struct headers headers_at(uintptr_t start) {
     const ElfW(Ehdr) *file = (const ElfW(Ehdr) *)start;
-    size_t room = (OS_PAGE_BYTES - sizeof *file) / sizeof(ElfW(Phdr)); /* one page is surely mapped */
+    size_t room = (OS_PAGE_BYTES - sizeof *file) / sizeof(program_header); /* one page is surely mapped */
     if (memcmp(file->e_ident, ELFMAG, SELFMAG) != 0 || file->e_phoff != sizeof *file ||
         file->e_phnum > room) {
-        return 0;
+        return (struct headers){0};
     }
-    const ElfW(Phdr) *headers = (const ElfW(Phdr) *)(start + file->e_phoff);
-    uintptr_t base = 0;
-    for (size_t i = 0; i < file->e_phnum; i++) {
-        uintptr_t at = base + headers[i].p_vaddr;
-        if (headers[i].p_type == PT_LOAD && headers[i].p_offset == 0) {
-            base = start - headers[i].p_vaddr;
-        } else if (headers[i].p_type == PT_NOTE && at >= start && at < end) {
-            uintptr_t notes_end = at + min_size(headers[i].p_filesz, end - at);
+    return with_base((const program_header *)(start + file->e_phoff), file->e_phnum, start);
+}
+
+/* Those of the program itself, which the kernel tells of. */
+static struct headers headers_of_program(void) {
+    int saved_errno = errno;
+    uintptr_t first = getauxval(AT_PHDR);
+    size_t count = first == 0 ? 0 : getauxval(AT_PHNUM);
+    errno = saved_errno;
+    /* They stand right behind the ELF header, at the beginning of the file. */
+    return with_base((const program_header *)first, count, first - sizeof(ElfW(Ehdr)));
+}
+
+static uintptr_t part_end(struct headers headers, uintptr_t address) {
+    for (size_t i = 0; i < headers.count; i++) {
+        const program_header *part = &headers.at[i];
+        uintptr_t into = address - (headers.base + part->p_vaddr);
+        if (part->p_type == PT_LOAD && (part->p_flags & PF_R) != 0 && into < part->p_filesz) {
+            return address - into + part->p_filesz;
+        }
+    }
+    return 0;
+}
+
+uintptr_t module_part_end(const struct module *module, uintptr_t address) {
+    struct headers headers = headers_at(module->start);
+    uintptr_t end = part_end(headers, address);
+    if (end == 0) { /* a program whose parts are far from each other is known by one of them alone */
+        end = part_end(headers_of_program(), address);
+    }
+    bool inside = address >= module->start && address < module->end;
+    return end == 0 && headers.count == 0 && inside ? module->end : end;
+}
+
+/* The first words of the id that linkers put into a file, a hash of its contents; 0 if there is none. */
+static uint64_t build_id(uintptr_t start, uintptr_t end) {
+    struct headers headers = headers_at(start);
+    for (size_t i = 0; i < headers.count; i++) {
+        uintptr_t at = headers.base + headers.at[i].p_vaddr;
+        if (headers.at[i].p_type == PT_NOTE && at >= start && at < end) {
+            uintptr_t notes_end = at + min_size(headers.at[i].p_filesz, end - at);
             const ElfW(Nhdr) *note = (const ElfW(Nhdr) *)at;
             const char *name = (const char *)(note + 1);
             /* Only the first note is looked at: the id comes first, or has a segment of its own. */
@@ -60,27 +112,14 @@ static uint64_t identity_of(const struct module *m, const void *handle) {
 /* As module_find, for the program itself, by the headers that the kernel tells of; for where
  * libc tells of none. */
 static bool find_program(uintptr_t address, struct module *out) {
-    int saved_errno = errno;
-    uintptr_t first = getauxval(AT_PHDR);
-    size_t count = getauxval(AT_PHNUM);
-    errno = saved_errno;
-    const ElfW(Phdr) *headers = (const ElfW(Phdr) *)first;
-    uintptr_t base = 0;
-    bool based = false;
-    for (size_t i = 0; first != 0 && i < count && !based; i++) {
-        /* The headers stand right behind the ELF header, at the beginning of the file. */
-        if (headers[i].p_type == PT_LOAD && headers[i].p_offset == 0) {
-            base = first - sizeof(ElfW(Ehdr)) - headers[i].p_vaddr;
-            based = true;
-        }
-    }
+    struct headers headers = headers_of_program();
     *out = (struct module){.start = UINTPTR_MAX};
-    for (size_t i = 0; based && i < count; i++) {
-        uintptr_t start = base + headers[i].p_vaddr;
-        if (headers[i].p_type == PT_LOAD) {
+    for (size_t i = 0; i < headers.count; i++) {
+        uintptr_t start = headers.base + headers.at[i].p_vaddr;
+        if (headers.at[i].p_type == PT_LOAD) {
             out->start = min_size(out->start, start);
-            out->end = max_size(out->end, start + headers[i].p_memsz);
-        } else if (headers[i].p_type == PT_GNU_EH_FRAME) {
+            out->end = max_size(out->end, start + headers.at[i].p_memsz);
+        } else if (headers.at[i].p_type == PT_GNU_EH_FRAME) {
             out->header = (const unsigned char *)start;
         }
     }

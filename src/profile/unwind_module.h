@@ -21,4 +21,8 @@ struct module {
 /* Stores in `out` the module that `address` is in; false if none is known. */
 bool module_find(uintptr_t address, struct module *out);
 
+/* The end of that part of the module's file which is loaded around `address`, or that of the module if its
+ * parts are not known; 0 if the address is in none, or in one that may not be read. */
+uintptr_t module_part_end(const struct module *module, uintptr_t address);
+
 #endif

@@ -22,9 +22,11 @@ enum {
     OMITTED = 0xFF,
 };
 
-static struct bytes bytes_at(uintptr_t address, size_t length) {
+/* What the module's file has from `address` on; nothing, and `bad`, where it is not loaded. */
+static struct bytes bytes_from(const struct module *m, uintptr_t address) {
+    uintptr_t end = module_part_end(m, address);
     const unsigned char *at = (const unsigned char *)address;
-    return (struct bytes){.at = at, .end = at + length};
+    return (struct bytes){.at = at, .end = end == 0 ? at : (const unsigned char *)end, .bad = end == 0};
 }
 
 /* The size of a pointer in bytes; 0 if its form is not known. */
@@ -72,13 +74,10 @@ static struct place place_at(const unsigned char *table, size_t index) {
     return place;
 }
 
-/* The table's header: four bytes, a pointer and a number. */
-#define HEADER_BYTES_MOST 16
-
 /* The FDE of the last function that begins at or before the address; 0 if there is none. */
 static uintptr_t find_entry(const struct module *m, uintptr_t address) {
     uintptr_t base = (uintptr_t)m->header;
-    struct bytes b = bytes_at(base, HEADER_BYTES_MOST);
+    struct bytes b = bytes_from(m, base);
     unsigned version = (unsigned)bytes_unsigned(&b, 1);
     unsigned frames = (unsigned)bytes_unsigned(&b, 1);
     unsigned counted = (unsigned)bytes_unsigned(&b, 1);
@@ -88,7 +87,7 @@ static uintptr_t find_entry(const struct module *m, uintptr_t address) {
     }
     bytes_unsigned(&b, frames == OMITTED ? 0 : form_bytes(frames));
     size_t count = bytes_unsigned(&b, 4);
-    if (b.bad) {
+    if (b.bad || count > bytes_left(&b) / sizeof(struct place)) {
         return 0;
     }
     size_t before = 0; /* entries 0 to before-1 begin at or before the address */
@@ -138,20 +137,20 @@ static bool read_augmentation(struct bytes *b, const char *letters, struct commo
 
 /* The contents of the CIE or FDE at `address`, behind its length. Of the 64-bit form, which is not known,
  * there are none, and they are `bad`. */
-static struct bytes read_block(uintptr_t address) {
-    struct bytes length = bytes_at(address, 4);
-    uint64_t count = bytes_unsigned(&length, 4);
-    struct bytes b = bytes_at(address + 4, count);
-    b.bad = count == 0 || count >= 0xFFFFFFF0U;
-    b.end = b.bad ? b.at : b.end;
+static struct bytes read_block(const struct module *m, uintptr_t address) {
+    struct bytes b = bytes_from(m, address);
+    uint64_t count = bytes_unsigned(&b, 4);
+    b.bad = b.bad || count == 0 || count >= 0xFFFFFFF0U || count > bytes_left(&b);
+    b.end = b.bad ? b.at : b.at + count;
     return b;
 }
 
 #define LETTERS_MOST 8
 
 /* Reads the CIE at `address`; false if it is in a form that is not known. */
-static bool read_common(uintptr_t address, struct common *common, struct cfi_function *out) {
-    struct bytes b = read_block(address);
+static bool read_common(const struct module *m, uintptr_t address, struct common *common,
+                        struct cfi_function *out) {
+    struct bytes b = read_block(m, address);
     uint64_t id = bytes_unsigned(&b, 4);
     uint64_t version = bytes_unsigned(&b, 1);
     char letters[LETTERS_MOST] = {0};
@@ -172,13 +171,13 @@ static bool read_common(uintptr_t address, struct common *common, struct cfi_fun
 }
 
 /* Reads the FDE at `entry` and the CIE that it refers to; false if one is in a form that is not known. */
-static bool read_entry(uintptr_t entry, struct cfi_function *out) {
+static bool read_entry(const struct module *m, uintptr_t entry, struct cfi_function *out) {
     *out = (struct cfi_function){0};
-    struct bytes b = read_block(entry);
+    struct bytes b = read_block(m, entry);
     uintptr_t place = (uintptr_t)b.at;
     uint64_t back = bytes_unsigned(&b, 4); /* from its own place to the CIE; 0 in a CIE */
     struct common common;
-    if (b.bad || back == 0 || !read_common(place - back, &common, out)) {
+    if (b.bad || back == 0 || !read_common(m, place - back, &common, out)) {
         return false;
     }
     unsigned encoding = common.address_encoding;
@@ -196,7 +195,8 @@ static bool read_entry(uintptr_t entry, struct cfi_function *out) {
 struct rule table_rule(const struct module *module, uintptr_t address) {
     uintptr_t entry = module->header != NULL ? find_entry(module, address) : 0;
     struct cfi_function function;
-    if (entry == 0 || !read_entry(entry, &function) || address < function.start || address >= function.end) {
+    if (entry == 0 || !read_entry(module, entry, &function) || address < function.start ||
+        address >= function.end) {
         return rule_of_verdict(RULE_UNTOLD);
     }
     return cfi_rule(&function, address);

@@ -1,8 +1,8 @@
 /* The unwind tables of a module: from an address to its rule.
  *
- * Promises RULE_UNTOLD where there is no entry, or one in a form that linkers do not write, and to read no
- * further than the tables' own counts and lengths say. Relies on these, and on .eh_frame_hdr with the sorted
- * table that every linker makes (--eh-frame-hdr).
+ * Promises RULE_UNTOLD where there is no entry, or one in a form that linkers do not write, or tables that
+ * lead out of what is loaded of the module's file, of which nothing is read then. Relies on the module's
+ * program headers, and on .eh_frame_hdr with the sorted table that every linker makes (--eh-frame-hdr).
  */
 #ifndef HAKMEM_PROFILE_UNWIND_TABLE_H
 #define HAKMEM_PROFILE_UNWIND_TABLE_H

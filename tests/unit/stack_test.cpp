@@ -4,12 +4,16 @@
 #include <gtest/gtest.h>
 #include <link.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -218,6 +222,89 @@ TEST(Stack, ThroughALibraryInThePlaceOfAnotherIsTheUnwinders) {
     for (std::size_t i = 0; i < scaled(30); i++) {
         compare_in_plugin(HAKMEM_TEST_PLUGIN_SMALL);
         compare_in_plugin(HAKMEM_TEST_PLUGIN_LARGE);
+    }
+}
+
+// A copy of the library, to be changed before it is loaded.
+class Copy {
+  public:
+    Copy() {
+        std::ifstream from(HAKMEM_TEST_PLUGIN_SMALL, std::ios::binary);
+        bytes_.assign(std::istreambuf_iterator<char>(from), {});
+        const auto *file = reinterpret_cast<const ElfW(Ehdr) *>(bytes_.data());
+        const auto *headers = reinterpret_cast<const ElfW(Phdr) *>(bytes_.data() + file->e_phoff);
+        for (std::size_t i = 0; i < file->e_phnum; i++) {
+            if (headers[i].p_type == PT_GNU_EH_FRAME) {
+                tables_ = headers[i].p_offset;
+                tables_bytes_ = headers[i].p_filesz;
+            }
+        }
+    }
+
+    std::size_t tables_bytes() const {
+        return tables_bytes_;
+    }
+
+    // Words and bytes at so many bytes from the beginning of .eh_frame_hdr.
+    std::uint32_t word(std::size_t at) const {
+        std::uint32_t value = 0;
+        std::memcpy(&value, bytes_.data() + tables_ + at, sizeof value);
+        return value;
+    }
+    void set_word(std::size_t at, std::uint32_t value) {
+        std::memcpy(bytes_.data() + tables_ + at, &value, sizeof value);
+    }
+    void set_byte(std::size_t at, std::uint64_t value) {
+        bytes_[tables_ + at] = static_cast<char>(value);
+    }
+
+    void capture_in_it() const {
+        const std::string path = testing::TempDir() + "hakmem-damaged-" + std::to_string(getpid()) + ".so";
+        std::ofstream(path, std::ios::binary)
+            .write(bytes_.data(), static_cast<std::streamsize>(bytes_.size()));
+        void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+        unlink(path.c_str());
+        ASSERT_NE(library, nullptr) << dlerror();
+        using Call = void(void (*)(void *), void *);
+        Frames frames;
+        reinterpret_cast<Call *>(dlsym(library, "plugin_call"))(capture_frames, &frames);
+        EXPECT_GE(frames.count, 2u); // up to the call in the library
+        dlclose(library);
+    }
+
+  private:
+    std::vector<char> bytes_;
+    std::size_t tables_ = 0, tables_bytes_ = 0;
+};
+
+// What the sorted table has begins behind its header.
+constexpr std::size_t kCount = 8, kTable = 12, kEntry = 8;
+
+TEST(Stack, ThroughALibraryWithDamagedTablesDoesNoHarm) {
+    const Copy whole;
+    const std::size_t functions = whole.word(kCount);
+    ASSERT_EQ(whole.tables_bytes(), kTable + functions * kEntry);
+    for (const std::uint32_t far : {0x7FFFFFF0u, 0x80000000u, 0x00100000u, 0xFFF00000u}) {
+        Copy counts = whole, places = whole, lengths = whole, commons = whole;
+        counts.set_word(kCount, far);
+        for (std::size_t i = 0; i < functions; i++) {
+            const std::size_t place = kTable + i * kEntry + 4;
+            const std::size_t function = whole.word(place);
+            places.set_word(place, far);
+            lengths.set_word(function, far);
+            commons.set_word(function + 4, far);
+        }
+        for (const Copy *damaged : {&counts, &places, &lengths, &commons}) {
+            damaged->capture_in_it();
+        }
+    }
+    Random random(8);
+    for (std::size_t i = 0; i < scaled(300); i++) {
+        Copy damaged = whole;
+        for (std::size_t changes = 1 + random.below(4); changes > 0; changes--) {
+            damaged.set_byte(random.below(whole.tables_bytes()), random.next());
+        }
+        damaged.capture_in_it();
     }
 }
 
