@@ -1,12 +1,16 @@
 #include "os/maps.h"
 
 #include "os/os.h"
+#include "os/pages.h"
 #include "os/reader.h"
 
+#include <limits.h>
 #include <string.h>
 
 /* Not that of the process (/proc/self), which is empty where its first thread has ended. */
 #define MAPS "/proc/thread-self/maps"
+/* Of a line: the longest path, and what stands before and behind it. One that is longer is cut off. */
+#define LINE_BYTES (PATH_MAX + 128)
 
 void maps_copy(struct sink *sink) {
     struct reader r;
@@ -49,27 +53,32 @@ static void parse(struct mapping *m, const char *previous_path, uintptr_t previo
     m->load_address = goes_on ? previous_load_address : m->start - offset;
 }
 
-void maps_visit(bool (*visit)(const struct mapping *mapping, void *context), void *context) {
-    struct reader r;
-    if (!reader_open(&r, MAPS)) {
-        return;
-    }
-    struct mapping m = {0};
-    char previous_path[sizeof m.line] = "";
+static void visit_lines(struct reader *r, char lines[2][LINE_BYTES],
+                        bool (*visit)(const struct mapping *mapping, void *context), void *context) {
+    struct mapping m = {.path = ""};
     bool more = true;
-    while (more) {
-        struct text line = TEXT_ON(m.line);
-        uintptr_t load_address = m.load_address;
-        m.line[0] = '\0';
-        while (reader_next(&r) >= 0 && r.last != '\n') {
-            text_char(&line, (char)r.last);
+    for (size_t i = 0; more; i = 1 - i) { /* the line before this one is needed, too */
+        const char *previous_path = m.path;
+        struct text line = TEXT_ON(lines[i]);
+        lines[i][0] = '\0';
+        while (reader_next(r) >= 0 && r->last != '\n') {
+            text_char(&line, (char)r->last);
         }
         if (line.length == 0) {
             break;
         }
-        parse(&m, previous_path, load_address);
-        memcpy(previous_path, m.path, strlen(m.path) + 1);
+        m.line = lines[i];
+        parse(&m, previous_path, m.load_address);
         more = visit(&m, context);
     }
-    os_close(r.fd);
+}
+
+void maps_visit(bool (*visit)(const struct mapping *mapping, void *context), void *context) {
+    struct reader r;
+    char(*lines)[LINE_BYTES] = pages_take(2 * sizeof *lines);
+    if (lines != NULL && reader_open(&r, MAPS)) {
+        visit_lines(&r, lines, visit, context);
+        os_close(r.fd);
+    }
+    pages_give(lines, 2 * sizeof *lines);
 }

@@ -1,7 +1,7 @@
 /* What is mapped where, as /proc/self/maps says.
  *
- * Promises no allocation; where /proc cannot be read, it is as if nothing were mapped. Relies on reader and
- * sink. Changes errno.
+ * Promises no allocation from a heap; where /proc cannot be read, or there is no memory, it is as if nothing
+ * were mapped. Relies on reader, pages and sink. Changes errno.
  */
 #ifndef HAKMEM_OS_MAPS_H
 #define HAKMEM_OS_MAPS_H
@@ -17,7 +17,7 @@ struct mapping {
     /* Where the file's first byte is or would be mapped: the file's symbols count from there. */
     uintptr_t load_address;
     bool executable;
-    char line[512];   /* the whole line without its end, cut off where it is longer */
+    const char *line; /* the whole line without its end */
     const char *path; /* in `line`; "" if the mapping is no file's */
 };
 /* Calls `visit` with each mapping, by address, until it returns false. */

@@ -2,12 +2,14 @@
 // right weight, and in the formats that are promised.
 #include <gtest/gtest.h>
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -242,6 +244,51 @@ TEST(Fragmentation, LeavesOutBlocksThatAreYoungerThanAsked) {
     ASSERT_EQ(hak_option_set("prof_age_ms", "3600000"), 0);
     EXPECT_TRUE(pinned_now().sites.empty());
     ASSERT_EQ(hak_option_set("prof_age_ms", "0"), 0);
+}
+
+// A library in a folder of its own below that for temporary files, which keeps a block while it is loaded.
+class Placed {
+  public:
+    explicit Placed(const std::string &folder) {
+        top_ = testing::TempDir() + "hakmem-" + std::to_string(getpid());
+        path_ = top_ / folder / "kept.so";
+        std::filesystem::create_directories(path_.parent_path());
+        std::filesystem::copy_file(HAKMEM_TEST_PLUGIN_SMALL, path_);
+        library_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
+        EXPECT_NE(library_, nullptr) << dlerror();
+        using Call = void(void (*)(void *), void *);
+        auto *call = reinterpret_cast<Call *>(dlsym(library_, "plugin_call"));
+        call([](void *into) { *static_cast<void **>(into) = leak(1000); }, &block_);
+    }
+    ~Placed() {
+        hak_free(block_);
+        dlclose(library_);
+        std::filesystem::remove_all(top_);
+    }
+    Placed(const Placed &) = delete;
+    Placed &operator=(const Placed &) = delete;
+
+    std::string path() const {
+        return path_.string();
+    }
+
+  private:
+    std::filesystem::path top_, path_;
+    void *library_ = nullptr;
+    void *block_ = nullptr;
+};
+
+TEST(ProfileDump, ALongPathIsNamedAsAWhole) {
+    const Sampling sampling(1);
+    std::string folder;
+    for (int i = 0; i < 12; i++) {
+        folder += std::string(200, static_cast<char>('a' + i)) + '/';
+    }
+    const Placed placed(folder);
+    const std::string leaks = written_by(hak_profile_leaks);
+    EXPECT_NE(leaks.find(placed.path() + "+0x"), std::string::npos) << leaks;
+    const std::string pinned = written_by(hak_profile_fragmentation);
+    EXPECT_NE(pinned.find(placed.path() + '"'), std::string::npos) << pinned;
 }
 
 // What the innermost call of a stack in the report returns to; 0 if the stack is not there.
