@@ -1,22 +1,11 @@
 #include "observe/json.h"
 
+#include "base/json_char.h"
+
 static void quoted(struct output *out, const char *s) {
     out_char(out, '"');
     for (; *s != '\0'; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (c == '"' || c == '\\') {
-            out_char(out, '\\');
-            out_char(out, *s);
-        } else if (c < ' ' || c >= 0x7F) {
-            /* Names that a program gives itself need not be UTF-8: each byte is written as the
-             * character with its number. */
-            static const char digits[] = "0123456789abcdef";
-            out_string(out, "\\u00");
-            out_char(out, digits[c >> 4]);
-            out_char(out, digits[c & 15]);
-        } else {
-            out_char(out, *s);
-        }
+        out_string(out, json_char(*s).text);
     }
     out_char(out, '"');
 }

@@ -2,6 +2,7 @@
 
 #include "arena/region.h"
 #include "base/floating.h"
+#include "base/json_char.h"
 #include "options/options.h"
 #include "os/maps.h"
 #include "os/os.h"
@@ -93,10 +94,7 @@ static bool write_mapping(const struct mapping *mapping, void *context) {
     if (mapping->executable) {
         sink_string(&w->out, w->any ? ",\n\"" : "\n\"");
         for (const char *c = mapping->line; *c != '\0'; c++) {
-            if (*c == '"' || *c == '\\') {
-                sink_char(&w->out, '\\');
-            }
-            sink_char(&w->out, (unsigned char)*c < ' ' ? '?' : *c);
+            sink_string(&w->out, json_char(*c).text);
         }
         sink_char(&w->out, '"');
         w->any = true;

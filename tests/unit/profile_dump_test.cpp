@@ -291,6 +291,16 @@ TEST(ProfileDump, ALongPathIsNamedAsAWhole) {
     EXPECT_NE(pinned.find(placed.path() + '"'), std::string::npos) << pinned;
 }
 
+TEST(Fragmentation, IsJsonWhateverThePathsAre) {
+    const Sampling sampling(1);
+    const Placed placed("see\xe9 \"\\ \x01\x7f");
+    const std::string pinned = written_by(hak_profile_fragmentation);
+    EXPECT_NE(pinned.find(R"(/see\u00e9 \"\\ \u0001\u007f/kept.so")"), std::string::npos) << pinned;
+    for (const char c : pinned) {
+        EXPECT_TRUE((c >= ' ' && c < 0x7F) || c == '\n') << static_cast<int>(c);
+    }
+}
+
 // What the innermost call of a stack in the report returns to; 0 if the stack is not there.
 std::uintptr_t call_below(const std::string &report, const char *heading) {
     const std::size_t at = report.find(heading);
