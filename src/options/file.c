@@ -39,7 +39,8 @@ int option_file_open(const struct option_file *file) {
         errno = ENAMETOOLONG; /* a name that was cut off may be another file's */
         return -1;
     }
-    return os_open_report(file->path);
+    /* A heap profile has the addresses of all that is mapped, which the kernel tells nobody else. */
+    return os_open_report(file->path, file->option == OPTION_PROF_FILE ? 0600 : 0644);
 }
 
 COLD void option_file_failed(const struct option_file *file, const char *what, int error, const char *end) {

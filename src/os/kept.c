@@ -87,10 +87,29 @@ static COLD bool names_error_output(const char *path) {
     return false;
 }
 
+/* How openat has to be asked for the file `path`, so that it follows no link but one of the user's own, or
+ * one by which the system names a descriptor; -1 with errno if it is another one. */
+static COLD int following(const char *path) {
+    static const char names[][16] = {"/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/"};
+    struct stat status;
+    if (lstat(path, &status) != 0 || !S_ISLNK(status.st_mode)) {
+        return O_NOFOLLOW; /* it may become one meanwhile */
+    }
+    bool trusted = status.st_uid == geteuid();
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        trusted = trusted || strncmp(path, names[i], strlen(names[i])) == 0;
+    }
+    errno = EACCES; /* as the kernel says where it refuses such links itself */
+    return trusted ? 0 : -1;
+}
+
 /* Whether a report at the end can be expected to find `path` writable, as far as that can be told
  * without opening it. */
 static COLD bool will_be_there(const char *path) {
     struct stat status;
+    if (following(path) < 0) {
+        return false;
+    }
     if (stat(path, &status) != 0) {
         bool is_missing = errno == ENOENT;
         bool is_link = lstat(path, &status) == 0; /* a link to a file that is not there */
@@ -100,7 +119,7 @@ static COLD bool will_be_there(const char *path) {
     return is_null || (S_ISREG(status.st_mode) && stream_of(&status) < 0 && access(path, W_OK) == 0);
 }
 
-void os_keep_error_output_for(const char *path) {
+COLD void os_keep_error_output_for(const char *path) {
     note_error_output();
     if (kept.open && (names_error_output(path) || !will_be_there(path))) {
         os_keep_error_output();
@@ -123,16 +142,18 @@ int os_error_output(void) {
 
 /* Opens the file `path` for writing, emptied; -1 with errno. By a system call proper, because libc's open is
  * a cancellation point; with O_NONBLOCK, so that a pipe that nobody reads does not make the program wait. */
-static int open_emptied(const char *path) {
-    return (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK,
-                        0644);
+static COLD int open_emptied(const char *path, unsigned mode) {
+    int flags = following(path);
+    return flags < 0 ? -1
+                     : (int)syscall(SYS_openat, AT_FDCWD, path,
+                                    flags | O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, mode);
 }
 
-int os_open_report(const char *path) {
+COLD int os_open_report(const char *path, unsigned mode) {
     struct stat status;
     if (names_error_output(path)) {
         return duplicate_of(os_error_output()); /* if that is -1: -1 with EBADF */
     }
     int stream = stat(path, &status) == 0 ? stream_of(&status) : -1;
-    return stream > STDIN_FILENO ? duplicate_of(stream) : open_emptied(path);
+    return stream > STDIN_FILENO ? duplicate_of(stream) : open_emptied(path, mode);
 }

@@ -16,10 +16,11 @@ void os_keep_error_output(void);
  * ordinary one (a pipe without a reader refuses). Otherwise it only notes which file standard error is: if
  * the program closes that, and the report's file then cannot be written, the report is lost. */
 void os_keep_error_output_for(const char *path);
-/* A new descriptor for a report to `path`, whose contents are dropped; if the file is the program's
- * standard output or error already, a duplicate of that, and the contents stay (/dev/stderr may be a
- * log). -1 with errno. */
-int os_open_report(const char *path);
+/* A new descriptor for a report to `path`, whose contents are dropped, and which is made with `mode`; if the
+ * file is the program's standard output or error already, a duplicate of that, and the contents stay
+ * (/dev/stderr may be a log). -1 with errno: EACCES if `path` is a symbolic link of another user's, who could
+ * have any file of this one emptied by it. Names of descriptors (/dev/fd/3) are no such links. */
+int os_open_report(const char *path, unsigned mode);
 /* A descriptor of the standard error of the start; -1 if the program has closed it. If neither of the first
  * two functions was called: descriptor 2, whatever it is now. */
 int os_error_output(void);
