@@ -141,7 +141,7 @@ static void note_used(struct heap *heap, unsigned size_class) {
     heap->used_bins[size_class / 64] |= (uint64_t)1 << size_class % 64;
 }
 
-void bin_settle_after_fork(struct heap *heap, unsigned size_class) {
+COLD void bin_settle_after_fork(struct heap *heap, unsigned size_class) {
     struct bin *bin = &heap->bins[size_class];
     if (bin->aside == bin->current || (bin->aside != NULL && state_of(bin->aside) != SLAB_CURRENT)) {
         bin->aside = NULL;
