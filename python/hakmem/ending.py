@@ -1,7 +1,11 @@
-"""How a program ended, in words and as the shell's number."""
+"""How a program ended, in words and as the shell's number; and how a command ends in order."""
 
 import os
 import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 
 
 def ending(status: int) -> str:
@@ -29,3 +33,20 @@ def shell_status(status: int) -> int:
 
 def shell_status_of_code(code: int) -> int:
     return code if code >= 0 else 128 - code
+
+
+@contextmanager
+def ended_in_order() -> Iterator[None]:
+    """What would end this command, as `timeout` and a closed terminal do, ends it by an exception."""
+
+    def end(number: int, _: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    numbers = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is signal.SIG_DFL]
+    for number in numbers:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)

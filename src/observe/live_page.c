@@ -8,6 +8,7 @@
 #include "os/shared_page.h"
 #include "os/signal.h"
 #include "os/thread.h"
+#include "profile/sample.h"
 
 #include <string.h>
 
@@ -16,6 +17,8 @@ _Static_assert(offsetof(struct live_page, current) == 24 && offsetof(struct live
                    offsetof(struct live_page, request_sequence) == 64 &&
                    offsetof(struct live_page, request_argument) == 72 &&
                    offsetof(struct live_page, done_errno) == 84 &&
+                   offsetof(struct live_page, interval_before) == 88 &&
+                   offsetof(struct live_page, sampling_run) == 104 &&
                    offsetof(struct live_page, request_path) == 128,
                "other programs know these");
 _Static_assert(sizeof(struct live_page) <= LIVE_TEXTS_OFFSET, "the header has one page");
@@ -114,6 +117,13 @@ static size_t write_text(char *text, const struct census *census, bool with_clas
     return out.total;
 }
 
+uint64_t live_page_note_sampling(void) {
+    struct live_page *page = own.page;
+    page->sampling_run = atomic_load_explicit(&profile_switch.run, memory_order_acquire);
+    page->interval = atomic_load_explicit(&profile_switch.interval, memory_order_relaxed);
+    return page->interval;
+}
+
 void live_page_publish(const struct census *census) {
     struct live_page *page = own.page;
     uint32_t next = 1 - (atomic_load_explicit(&page->current, memory_order_relaxed) & 1);
@@ -131,6 +141,7 @@ void live_page_publish(const struct census *census) {
     }
     page->length[next] = length;
     page->published_ms = os_real_ms();
+    (void)live_page_note_sampling();
     /* release, both: each pairs with the reader's acquire, which may see `current` before it
      * sees the sequence */
     atomic_store_explicit(&page->current, next, memory_order_release);

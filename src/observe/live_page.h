@@ -34,7 +34,10 @@ struct live_page {
     /* The request that was answered last: release pairs with clients' acquire, who then read done_errno. */
     _Atomic uint32_t done_sequence;
     int32_t done_errno;
-    char unused[40];
+    uint64_t interval_before; /* of sampling when that request was taken up; 0: off */
+    /* The state of sampling when that request was done, or at the last publication if that was later. */
+    uint64_t interval, sampling_run; /* see struct profile_switch */
+    char unused[16];
     char request_path[LIVE_PATH_BYTES];
 };
 
@@ -48,6 +51,8 @@ bool live_page_make(void);
 bool live_page_credentials_changed(void);
 /* Writes the census as the text that readers find from now on. The page is made. */
 void live_page_publish(const struct census *census);
+/* Writes how the process samples to the page, which is made. Returns the interval, 0 if it does not. */
+uint64_t live_page_note_sampling(void);
 /* Removes the page's file, so that other processes do not find it any more; the page stays in use. */
 void live_page_remove(void);
 /* Unmaps the page, whose file stays, so that another one may be made. */

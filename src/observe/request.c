@@ -99,7 +99,9 @@ void request_answer(struct live_page *page) {
     char path[LIVE_PATH_BYTES];
     memcpy(path, page->request_path, sizeof path); /* a copy, because the client may change it meanwhile */
     path[sizeof path - 1] = '\0';
+    page->interval_before = live_page_note_sampling();
     page->done_errno =
         answer((enum request)page->request_kind, page->request_argument, path) == 0 ? 0 : errno;
+    (void)live_page_note_sampling();
     atomic_store_explicit(&page->done_sequence, sequence, memory_order_release);
 }

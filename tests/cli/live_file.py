@@ -22,10 +22,14 @@ from tests.live_path import live_path
 REPOSITORY = Path(__file__).parents[2]
 BUFFER_BYTES = 1 << 16
 TEXT_OFFSET = 4096
-HEADER = struct.Struct("<8sIIQI4xQQQQIIQIi")
+HEADER = struct.Struct("<8sIIQI4xQQQQIIQIiQQQ")
 REQUEST = struct.Struct("<IIQ")
 REQUEST_OFFSET = 64
 DONE_OFFSET = 80
+SAMPLING = struct.Struct("<QQQ")  # interval before the request, interval, run
+SAMPLING_OFFSET = 88
+START, STOP = 5, 6
+DEFAULT_INTERVAL = 512 << 10
 PATH = slice(128, 128 + 1024)
 _HANG_SECONDS = 60
 # Of a program that is watched to its end: longer than a command takes to start on a busy machine.
@@ -50,6 +54,8 @@ class Program:
     lifetime_seconds: float = _HANG_SECONDS
     tidy: bool = False  # removes its file at the end of its life
     ending_seconds: float = 0  # goes on for so long without it
+    interval: int = 0  # of its sampling, before anybody asks
+    intervals: Mapping[int, int] = field(default_factory=dict)  # of sampling begun anew just before a kind
     log: str = os.devnull  # gets a line for each request: kind and argument
 
 
@@ -98,6 +104,7 @@ def _serve(program: Program) -> None:
     print("ready", flush=True)
     publications = 1
     taken_up = 0  # the last request that was
+    SAMPLING.pack_into(memory, SAMPLING_OFFSET, 0, program.interval, 0)
     deadline = time.monotonic() + program.lifetime_seconds
     while time.monotonic() < deadline:
         sequence, kind, argument = REQUEST.unpack_from(memory, REQUEST_OFFSET)
@@ -108,6 +115,7 @@ def _serve(program: Program) -> None:
             if kind == program.ends_at:
                 return
             if kind not in program.unanswered:
+                _sample(memory, program, kind, argument)
                 _answer(memory, program, sequence, kind)
                 publications += 1
                 _publish(memory, program, ticks, publications)
@@ -127,9 +135,23 @@ def _publish(memory: mmap.mmap, program: Program, ticks: int, publications: int)
     memory[start : start + len(text)] = text
     header = HEADER.pack(
         *(program.magic.encode(), os.getpid(), BUFFER_BYTES, ticks, which, *lengths, publications),
-        *(time.time_ns() // 1_000_000 - program.age_ms, 0, 0, 0, 0, 0),
+        *(time.time_ns() // 1_000_000 - program.age_ms, 0, 0, 0, 0, 0, 0, 0, 0),
     )
     memory[:REQUEST_OFFSET] = header[:REQUEST_OFFSET]
+
+
+def _sample(memory: mmap.mmap, program: Program, kind: int, argument: int) -> None:
+    """Starts and stops to sample, as the library does: what it does already changes nothing."""
+    _, before, run = SAMPLING.unpack_from(memory, SAMPLING_OFFSET)
+    interval = before
+    anew = program.intervals.get(str(kind))  # type: ignore[call-overload] # JSON has no other keys
+    if anew is not None:
+        interval = anew
+    if kind == START:
+        interval = argument or before or DEFAULT_INTERVAL
+    elif kind == STOP:
+        interval = 0
+    SAMPLING.pack_into(memory, SAMPLING_OFFSET, before, interval, run + (interval != before))
 
 
 def _answer(memory: mmap.mmap, program: Program, sequence: int, kind: int) -> None:

@@ -159,14 +159,86 @@ def test_a_signal_that_ends_the_command_ends_the_sampling(
     assert requests(log) == [*before, "6 0"]
 
 
-def test_seconds_leave_a_process_sampling_that_did_from_its_start(
+def test_seconds_leave_a_process_sampling_that_did_before(
     hakmem: Command, binary: Binary, tmp_path: Path
 ) -> None:
     log = tmp_path / "log"
-    statistics = sample_statistics(options={"prof": "1"})
-    with running(Program(statistics, {1: heap(binary)}, log=str(log))) as process:
+    file = tmp_path / "heap"
+    with running(Program(STATISTICS, {1: heap(binary)}, log=str(log), interval=1 << 20)) as process:
+        for options in ([], ["--interval", "1M"]):
+            assert hakmem("profile", str(process.pid), "--seconds", "0", *options, "-o", file).status == 0
+    assert requests(log) == ["5 0", "1 0", "5 1048576", "1 0"]
+
+
+def test_seconds_after_start_leave_it_sampling(hakmem: Command, binary: Binary, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with running(Program(STATISTICS, {1: heap(binary)}, log=str(log))) as process:
+        hakmem("profile", str(process.pid), "--start")
         assert hakmem("profile", str(process.pid), "--seconds", "0", "-o", tmp_path / "heap").status == 0
-    assert requests(log) == ["5 0", "1 0"]
+    assert requests(log) == ["5 0", "5 0", "1 0"]
+
+
+def test_another_interval_than_that_of_others_is_refused(hakmem: Command, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.touch()
+    with running(Program(STATISTICS, log=str(log), interval=1 << 20)) as process:
+        outcome = hakmem("profile", str(process.pid), "--seconds", "0", "--interval", "64K")
+    assert outcome.status == 1
+    assert "samples already, once in 1.0 MiB: leave out --interval" in outcome.error_line()
+    assert requests(log) == []
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--seconds", "0"], ["--seconds", "0", "--interval", "1M"], ["--start"], ["--stop"]]
+)
+def test_two_do_not_switch_sampling_at_once(
+    hakmem: Command, binary: Binary, tmp_path: Path, arguments: list[str]
+) -> None:
+    log, file = tmp_path / "log", tmp_path / "heap"
+    log.touch()
+    with running(Program(STATISTICS, {1: heap(binary)}, log=str(log))) as process:
+        command = [*hakmem.arguments, "profile", str(process.pid)]
+        with subprocess.Popen([*command, "--seconds", "250"], env=hakmem.environment) as first:
+            while not requests(log):
+                assert first.poll() is None
+                time.sleep(0.02)
+            outcome = hakmem("profile", str(process.pid), *arguments)
+            assert hakmem("profile", str(process.pid), "-o", file).status == 0  # only asks
+            first.terminate()
+    assert outcome.status == 1
+    assert "another 'hakmem profile' has process" in outcome.error_line()
+    assert requests(log) == ["5 0", "1 0", "6 0"]
+
+
+@pytest.mark.parametrize(
+    ("options", "then", "what"),
+    [
+        ([], 96 << 10, "anew, once in 96.0 KiB"),
+        (["--interval", "64K"], 128 << 10, "anew, once in 128.0 KiB"),
+        ([], 0, "no more"),
+    ],
+)
+def test_sampling_that_others_have_changed_gives_no_profile(
+    hakmem: Command, tmp_path: Path, options: list[str], then: int, what: str
+) -> None:
+    """Nor is it ended."""
+    log, file = tmp_path / "log", tmp_path / "heap"
+    answers = {1: f"{HEAD}1: 1000 [1: 1000] @ 0x10\n{END}"}
+    with running(Program(STATISTICS, answers, log=str(log), intervals={1: then})) as process:
+        outcome = hakmem("profile", str(process.pid), "--seconds", "0", *options, "-o", file)
+    assert outcome.status == 1
+    assert f"was made to sample {what}, while this command had it sample" in outcome.error_line()
+    assert requests(log)[-1] == "1 0"
+    assert not file.exists()
+
+
+def test_an_interval_that_grows_by_itself_is_no_new_beginning(
+    hakmem: Command, binary: Binary, tmp_path: Path
+) -> None:
+    log, file = tmp_path / "log", tmp_path / "heap"
+    with running(Program(STATISTICS, {1: heap(binary)}, log=str(log), intervals={1: 2 << 20})) as process:
+        assert hakmem("profile", str(process.pid), "--seconds", "0", "-o", file).status == 0
+    assert requests(log) == ["5 0", "1 0", "6 0"]
 
 
 def test_start_and_stop(hakmem: Command, tmp_path: Path) -> None:

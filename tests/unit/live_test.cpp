@@ -257,6 +257,36 @@ TEST(Live, ARequestedFileIsMadeForTheUserOnlyAndNeverOverAnother) {
     EXPECT_EQ(page.request(99), ENOSYS);
 }
 
+// Whether the process samples, once in how many bytes, and whether it began to at the client's wish.
+TEST(Live, AnAnswerTellsHowTheProcessSamples) {
+    constexpr std::uint64_t kInterval = 64 << 10;
+    wait_for_page(getpid());
+    const Page page(getpid());
+    struct State {
+        std::uint64_t before, now, run;
+    };
+    const auto state = [&page] { return page.field<State>(88); };
+    ASSERT_EQ(page.request(6), 0);
+    const std::uint64_t run = state().run;
+    EXPECT_EQ(state().now, 0u);
+    ASSERT_EQ(page.request(5, kInterval), 0);
+    EXPECT_EQ(state().before, 0u);
+    EXPECT_EQ(state().now, kInterval);
+    const std::uint64_t started = state().run;
+    EXPECT_NE(started, run);
+    ASSERT_EQ(page.request(5, 0), 0);
+    EXPECT_EQ(state().before, kInterval);
+    EXPECT_EQ(state().now, kInterval);
+    EXPECT_EQ(state().run, started);
+    hak_profile_start(2 * kInterval);
+    ASSERT_EQ(page.request(7), 0);
+    EXPECT_EQ(state().now, 2 * kInterval);
+    EXPECT_NE(state().run, started);
+    ASSERT_EQ(page.request(6), 0);
+    EXPECT_EQ(state().before, 2 * kInterval);
+    EXPECT_EQ(state().now, 0u);
+}
+
 TEST(Live, ADamagedRequestHarmsNobody) {
     wait_for_page(getpid());
     const Page page(getpid());

@@ -24,8 +24,9 @@ TEXT_OFFSET = 4096
 PATH_OFFSET = 128
 PATH_BYTES = 1024
 # magic, pid, buffer_bytes, start_ticks, current, padding, length[2], sequence, published_ms,
-# request_sequence, request_kind, request_argument, done_sequence, done_errno
-HEADER = struct.Struct("<8sIIQI4xQQQQIIQIi")
+# request_sequence, request_kind, request_argument, done_sequence, done_errno, interval_before, interval,
+# sampling_run
+HEADER = struct.Struct("<8sIIQI4xQQQQIIQIiQQQ")
 REQUEST_SEQUENCE_OFFSET = 64
 _REQUEST_KIND_OFFSET = 68  # the argument follows
 
@@ -49,6 +50,14 @@ class Kind(IntEnum):
 
 
 @dataclass(frozen=True)
+class Sampling:
+    """How a process samples."""
+
+    interval: int  # bytes between samples; 0: it does not
+    run: int  # another one whenever it has begun anew or ended, or the interval has changed
+
+
+@dataclass(frozen=True)
 class Header:
     pid: int
     buffer_bytes: int
@@ -60,6 +69,8 @@ class Header:
     request_sequence: int
     done_sequence: int
     done_errno: int
+    interval_before: int
+    sampling: Sampling
 
 
 @dataclass(frozen=True)
@@ -111,7 +122,8 @@ class LiveFile:
         if len(raw) < HEADER.size or not raw.startswith(MAGIC):
             raise self._strange("it does not begin as one")
         (_, pid, buffer_bytes, start_ticks, current, *rest) = HEADER.unpack(raw)
-        first, second, sequence, published_ms, request_sequence, _, _, done_sequence, done_errno = rest
+        first, second, sequence, published_ms, request_sequence, _, _, done_sequence, *rest = rest
+        done_errno, interval_before, interval, run = rest
         return Header(
             pid=pid,
             buffer_bytes=buffer_bytes,
@@ -123,6 +135,8 @@ class LiveFile:
             request_sequence=request_sequence,
             done_sequence=done_sequence,
             done_errno=done_errno,
+            interval_before=interval_before,
+            sampling=Sampling(interval, run),
         )
 
     def read(self) -> Publication | None:
@@ -136,6 +150,16 @@ class LiveFile:
             if self.header().sequence == header.sequence:
                 return self._publication(header, text)
         raise HakmemError(f"'{self.path}' changes too fast to be read; try again")
+
+    def keep_sampling(self) -> bool:
+        """Keeps other commands from starting or stopping to sample until this file is closed; false if one
+        keeps this one from it."""
+        try:
+            # Of another kind than the lock of a request, so that others may make requests meanwhile.
+            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
+            return False
+        return True
 
     def request(self, kind: Kind, seconds: float, argument: int = 0, *, alive: Callable[[], bool]) -> None:
         """Has the process do what needs no answer."""

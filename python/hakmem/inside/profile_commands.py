@@ -1,19 +1,13 @@
 """The commands that say who allocated what: profile and flame."""
 
 import re
-import signal
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from types import FrameType
 from typing import TextIO
 
 import click
 
 from hakmem.errors import HakmemError
-from hakmem.inside.asking import WAIT_OPTION, answer_of, ask
+from hakmem.inside.asking import WAIT_OPTION, answer_of
 from hakmem.inside.call_tree import call_tree
 from hakmem.inside.flame import flame_svg
 from hakmem.inside.heap_profile import WEIGHTS, HeapProfile, parse_heap_profile, read_heap_profile
@@ -27,7 +21,7 @@ from hakmem.inside.profile_report import (
     print_sites,
     sites_document,
 )
-from hakmem.inside.statistics import statistics_of
+from hakmem.inside.sampling import sampling, switch_sampling
 from hakmem.inside.symbols import Symbolizer, parse_mappings
 from hakmem.inside.target import Target, open_running
 from hakmem.output import STANDARD_OUTPUT, OutputFile, require_writable, write_whole
@@ -93,13 +87,13 @@ def profile(
     place = output or Path(f"hakmem.{pid}.heap")
     with open_running(pid) as target:
         if switch:
-            _switch(target, switch, interval or 0, wait)
+            click.echo(switch_sampling(target, switch, interval or 0, wait))
             return
         if output or kind == "heap":
             require_writable(place)
-        sampling = nullcontext() if seconds is None else _sampling(target, seconds, interval or 0, wait)
-        with sampling:
+        with sampling(target, seconds, interval or 0, wait) as require_whole:
             raw = answer_of(target, _REQUESTS[kind], wait)
+            require_whole()
             found = _samples(target, raw) if kind == "heap" else None
             # Before sampling ends: a process that does not answer then must not cost the profile.
             if output or found:
@@ -110,74 +104,6 @@ def profile(
             _show_heap(target, found, place, top or 0)
         else:
             _show_ranking(target, kind, raw, _TOP if top is None else top)
-
-
-def _switch(target: Target, switch: str, interval: int, wait: float) -> None:
-    if switch == "stop":
-        ask(target, Kind.STOP, wait)
-        click.echo(f"{target} samples no more; 'hakmem profile {target.pid}' writes what it has")
-        return
-    ask(target, Kind.START, wait, interval)
-    every = f", once in {shown_bytes(interval)}" if interval else ""
-    click.echo(f"{target} samples{every}; 'hakmem profile {target.pid}' writes what it has, --stop ends it")
-
-
-@contextmanager
-def _ended_in_order() -> Iterator[None]:
-    """What would end this command, as `timeout` and a closed terminal do, ends it by an exception."""
-
-    def end(number: int, _: FrameType | None) -> None:
-        sys.exit(128 + number)
-
-    numbers = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is signal.SIG_DFL]
-    for number in numbers:
-        signal.signal(number, end)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            signal.signal(number, signal.SIG_DFL)
-
-
-@contextmanager
-def _sampling(target: Target, seconds: float, interval: int, wait: float) -> Iterator[None]:
-    """Samples for so long, then has the profile taken, and only then ends it: what is allocated in between
-    is not sampled, and a program that replaces its blocks would soon hold none that are.
-
-    Leaves a process sampling that did so from its start.
-    """
-    as_before = statistics_of(target.read()).section("options").get("prof") == "1"
-    with _ended_in_order():
-        try:
-            try:
-                ask(target, Kind.START, wait, interval)
-            except HakmemError:
-                as_before = True
-                raise
-            _wait_alive(target, seconds)
-            yield
-        finally:
-            if not as_before:
-                _end_sampling(target, wait)
-
-
-def _wait_alive(target: Target, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while (left := deadline - time.monotonic()) > 0:
-        if not target.alive():
-            raise HakmemError(f"{target} ended while it was sampled: HAKMEM_PROF=1 profiles it to its end")
-        time.sleep(min(left, 0.2))
-
-
-def _end_sampling(target: Target, wait: float) -> None:
-    try:
-        if target.alive():
-            ask(target, Kind.STOP, wait)
-    except HakmemError as error:
-        if target.alive():
-            raise HakmemError(
-                f"{error}; it still samples: 'hakmem profile {target.pid} --stop' ends that"
-            ) from error
 
 
 def _samples(target: Target, raw: bytes) -> HeapProfile:

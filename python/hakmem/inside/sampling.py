@@ -1,0 +1,105 @@
+"""Has a process sample: for a while, or until it is told to stop."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from hakmem.ending import ended_in_order
+from hakmem.errors import HakmemError
+from hakmem.inside.asking import ask
+from hakmem.inside.live_file import Kind, Sampling
+from hakmem.inside.target import Target
+from hakmem.units import shown_bytes
+
+
+def switch_sampling(target: Target, switch: str, interval: int, wait: float) -> str:
+    """`switch` is "start" or "stop"; says what is so then."""
+    _keep(target)
+    if switch == "stop":
+        ask(target, Kind.STOP, wait)
+        return f"{target} samples no more; 'hakmem profile {target.pid}' writes what it has"
+    ask(target, Kind.START, wait, interval)
+    every = f", once in {shown_bytes(interval)}" if interval else ""
+    return f"{target} samples{every}; 'hakmem profile {target.pid}' writes what it has, --stop ends it"
+
+
+@contextmanager
+def sampling(
+    target: Target, seconds: float | None, interval: int, wait: float
+) -> Iterator[Callable[[], None]]:
+    """Samples for so long, if at all, then has the profile taken, and only then ends it: what is allocated in
+    between is not sampled, and a program that replaces its blocks would soon hold none that are.
+
+    Gives what raises if the last answer does not tell of all of that time. Leaves a process sampling that
+    did so before.
+    """
+    if seconds is None:
+        yield lambda: None
+        return
+    _keep(target)
+    file = target.file
+    before = file.header().sampling
+    if interval and before.interval not in (0, interval):
+        raise HakmemError(
+            f"{target} samples already, once in {shown_bytes(before.interval)}: leave out --interval, or end "
+            f"that first with 'hakmem profile {target.pid} --stop'"
+        )
+    started = before
+    ours = False
+
+    def require_whole() -> None:
+        now = file.header().sampling
+        if not _goes_on(started, now, interval):
+            what = f"anew, once in {shown_bytes(now.interval)}" if now.interval else "no more"
+            raise HakmemError(
+                f"{target} was made to sample {what}, while this command had it sample: what it allocated "
+                "before that is lost; try again"
+            )
+
+    with ended_in_order():
+        try:
+            try:
+                ask(target, Kind.START, wait, interval)
+            finally:
+                # If an interrupt comes just when it has started, it has.
+                header = file.header()
+                started = header.sampling
+                ours = header.interval_before == 0 and started.run != before.run
+            _wait_alive(target, seconds)
+            yield require_whole
+        finally:
+            if ours and _goes_on(started, file.header().sampling, interval):
+                _end_sampling(target, wait)
+
+
+def _keep(target: Target) -> None:
+    """One command's sampling must not be ended or begun anew by another's."""
+    if not target.file.keep_sampling():
+        raise HakmemError(
+            f"another 'hakmem profile' has {target} sample for a while: try again when that has ended"
+        )
+
+
+def _goes_on(then: Sampling, now: Sampling, wanted: int) -> bool:
+    """Whether nothing has ended or restarted it since; an interval that nobody asked for grows by itself."""
+    grown = then.interval and now.interval % then.interval == 0 and now.interval > then.interval
+    return now.run == then.run or (wanted == 0 and bool(grown))
+
+
+def _wait_alive(target: Target, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0:
+        if not target.alive():
+            raise HakmemError(f"{target} ended while it was sampled: HAKMEM_PROF=1 profiles it to its end")
+        time.sleep(min(left, 0.2))
+
+
+def _end_sampling(target: Target, wait: float) -> None:
+    try:
+        if target.alive():
+            ask(target, Kind.STOP, wait)
+    except HakmemError as error:
+        if target.alive():
+            raise HakmemError(
+                f"{error}; it still samples: 'hakmem profile {target.pid} --stop' ends that"
+            ) from error
