@@ -82,40 +82,60 @@ struct directory_entry {
 };
 
 /* The number of the process whose file is called `name`, if that is as `own_name` but for
- * the number; else 0. */
-static int process_of(const char *name, const char *own_name) {
+ * the number; else 0. `*answer` says whether more follows: it is an answer to a client then. */
+static int process_of(const char *name, const char *own_name, bool *answer) {
     const char *own = strrchr(own_name, '/') + 1;
     size_t prefix = (size_t)(strrchr(own, '-') + 1 - own);
     if (strncmp(name, own, prefix) != 0) {
         return 0;
     }
     int64_t process = 0;
-    for (const char *at = name + prefix; *at != '\0'; at++) {
+    const char *at = name + prefix;
+    for (; *at != '\0' && *at != '.'; at++) {
         if (*at < '0' || *at > '9' || process > INT_MAX) {
             return 0;
         }
         process = process * 10 + (*at - '0');
     }
+    *answer = *at == '.';
     return process > INT_MAX ? 0 : (int)process;
 }
 
-/* Whether the file is this user's and was written last more than KEPT_MS ago. */
-static bool is_old(int directory, const char *name) {
+/* Whether the file is this user's and was written last more than KEPT_MS ago, as it says itself, or, of an
+ * `answer`, the file system. */
+static bool is_old(int directory, const char *name, bool answer) {
     uint64_t published_ms = 0;
     struct stat status;
     int fd = (int)syscall(SYS_openat, directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
         return false;
     }
-    bool known = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
-                 syscall(SYS_pread64, fd, &published_ms, sizeof published_ms, (off_t)PUBLISHED_MS_OFFSET) ==
-                     (long)sizeof published_ms;
+    bool known = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid();
+    if (known && answer) {
+        published_ms = (uint64_t)status.st_mtim.tv_sec * 1000;
+    } else if (known) {
+        known = syscall(SYS_pread64, fd, &published_ms, sizeof published_ms, (off_t)PUBLISHED_MS_OFFSET) ==
+                (long)sizeof published_ms;
+    }
     os_close(fd);
     return known && published_ms + KEPT_MS < os_real_ms();
 }
 
-/* Removes files that processes which were killed, called _exit or became another program have left. `own`:
- * the process's own file. */
+/* Whether a file that processes which were killed, called _exit or became another program have left is to go;
+ * `left` counts those of processes. */
+static bool is_of_no_use(int directory, const char *name, const char *own_name, int *left) {
+    bool answer = false;
+    int process = process_of(name, own_name, &answer);
+    if (process == 0) {
+        return false;
+    }
+    if (answer) { /* a client takes it at once, or was killed */
+        return is_old(directory, name, true);
+    }
+    return kill(process, 0) != 0 && errno == ESRCH && (++*left > KEPT_MOST || is_old(directory, name, false));
+}
+
+/* Removes files that are of no use any more. `own`: the process's own file. */
 static void sweep(const struct shared_file *own) {
     /* Static, because a coroutine may have little stack; one thread at a time makes the process's file. */
     static _Alignas(struct directory_entry) char entries[4096];
@@ -127,9 +147,7 @@ static void sweep(const struct shared_file *own) {
         for (long at = 0; at < filled;) {
             const struct directory_entry *entry =
                 (const struct directory_entry *)(const void *)(entries + at);
-            int process = process_of(entry->name, own->name);
-            if (process != 0 && kill(process, 0) != 0 && errno == ESRCH &&
-                (++left > KEPT_MOST || is_old(directory, entry->name))) {
+            if (is_of_no_use(directory, entry->name, own->name, &left)) {
                 unlinkat(directory, entry->name, 0);
             }
             at += entry->length;

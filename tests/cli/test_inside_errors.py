@@ -1,8 +1,10 @@
 """What cannot be looked into is refused in one line, by every command that looks into processes."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -178,6 +180,29 @@ def test_the_end_of_sampling_is_wanted_still_when_nobody_waits_for_it(hakmem: Co
         hakmem("profile", str(process.pid), "--stop", "--wait", "0")
         kind = live_path(process.pid).read_bytes()[68]
     assert kind == 6  # stop profiling
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("arguments", [("profile",), ("map", "--text"), ("profile", "--start")])
+def test_what_was_asked_for_does_not_happen_once_a_signal_has_ended_the_command(
+    hakmem: Command,
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    number: signal.Signals,
+    request: pytest.FixtureRequest,
+) -> None:
+    inherited = signal.signal(number, signal.SIG_DFL)  # nohup's children ignore SIGHUP
+    request.addfinalizer(lambda: signal.signal(number, inherited))
+    with running(Program(sample_statistics(), idle=True)) as process:
+        page = live_path(process.pid)
+        command = [*hakmem.arguments, arguments[0], str(process.pid), *arguments[1:], "--wait", "250"]
+        with subprocess.Popen(command, env=hakmem.environment, cwd=tmp_path) as asking:
+            while page.read_bytes()[64] == 0:  # requests
+                assert asking.poll() is None
+                time.sleep(0.02)
+            asking.send_signal(number)
+            assert asking.wait(100) == 128 + number
+        assert page.read_bytes()[68] == 7  # publish now
 
 
 @ASKING

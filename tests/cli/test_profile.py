@@ -156,7 +156,8 @@ def test_a_signal_that_ends_the_command_ends_the_sampling(
                 time.sleep(0.02)
             profile.send_signal(number)
             assert profile.wait(100) == 128 + number
-    assert requests(log) == [*before, "6 0"]
+    withdrawn = "7 0"  # in place of what it has not answered
+    assert [line for line in requests(log) if line != withdrawn] == [*before, "6 0"]
 
 
 def test_seconds_leave_a_process_sampling_that_did_before(

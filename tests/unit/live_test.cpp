@@ -318,6 +318,35 @@ TEST(Live, AChildMakesAPageOfItsOwnAndLeavesItsParentsAlone) {
     EXPECT_EQ(page.field<std::uint32_t>(8), static_cast<std::uint32_t>(getpid()));
     EXPECT_NE(page.text().find("\"pid\":" + std::to_string(getpid()) + ","), std::string::npos);
 }
+
+// What a client that was killed has left of an answer, as old as the files of processes that crashed.
+TEST(Live, AnAnswerThatNobodyTookGoesOnceItIsOld) {
+    const auto answer = [](const char *client, std::int64_t age_s) {
+        const std::string path = path_of(getpid()) + "." + client;
+        const int fd = open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+        EXPECT_GE(fd, 0) << path;
+        struct timespec now {};
+        clock_gettime(CLOCK_REALTIME, &now);
+        const struct timespec then[] = {{now.tv_sec - age_s, 0}, {now.tv_sec - age_s, 0}};
+        EXPECT_EQ(futimens(fd, then), 0);
+        close(fd);
+        return path;
+    };
+    wait_for_page(getpid());
+    const std::string old = answer("12-345", 2 * 3600);
+    const std::string recent = answer("12-346", 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        wait_for_page(getpid());
+        unlink(path_of(getpid()).c_str());
+        _exit(0);
+    }
+    ASSERT_EQ(waitpid(child, nullptr, 0), child);
+    EXPECT_NE(access(old.c_str(), F_OK), 0);
+    EXPECT_EQ(access(recent.c_str(), F_OK), 0);
+    unlink(old.c_str());
+    unlink(recent.c_str());
+}
 #endif
 
 } // namespace

@@ -17,6 +17,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
+from hakmem.ending import ended_in_order
 from hakmem.errors import HakmemError
 
 MAGIC = b"HAKLIVE1"
@@ -163,7 +164,7 @@ class LiveFile:
 
     def request(self, kind: Kind, seconds: float, argument: int = 0, *, alive: Callable[[], bool]) -> None:
         """Has the process do what needs no answer."""
-        with self._sole_client(seconds):
+        with ended_in_order(), self._sole_client(seconds):
             self._ask(kind, argument, None, seconds, alive)
 
     def request_text(self, kind: Kind, seconds: float, *, alive: Callable[[], bool]) -> bytes:
@@ -172,7 +173,7 @@ class LiveFile:
         The file stands beside the live file while it is needed: there the process may write, whatever
         its directories and user have become, and there it can be found from outside of a container.
         """
-        with self._sole_client(seconds):
+        with ended_in_order(), self._sole_client(seconds):
             answer = self.path.with_name(f"{self.path.name}.{os.getpid()}-{time.monotonic_ns()}")
             try:
                 self._ask(kind, 0, Path("/dev/shm") / answer.name, seconds, alive)
@@ -203,22 +204,29 @@ class LiveFile:
     def _ask(
         self, kind: Kind, argument: int, path: Path | None, seconds: float, alive: Callable[[], bool]
     ) -> None:
-        sequence = self._write_request(kind, argument, path)
+        try:
+            header = self._answered(self._write_request(kind, argument, path), seconds, alive)
+        except BaseException:
+            # What nobody waits for any more must not happen later; but sampling must not go on for ever.
+            left = self.header()
+            if kind != Kind.STOP and left.done_sequence != left.request_sequence:
+                self._write_request(Kind.PUBLISH, 0, None)
+            raise
+        if header.done_errno:
+            raise OSError(header.done_errno, os.strerror(header.done_errno))
+
+    def _answered(self, sequence: int, seconds: float, alive: Callable[[], bool]) -> Header:
         deadline = time.monotonic() + seconds
         while (header := self.header()).done_sequence != sequence:
             if not alive():
                 raise HakmemError("the process ended before it answered")
             if time.monotonic() > deadline:
-                # What nobody waits for any more must not happen later; but sampling must not go on for ever.
-                if kind != Kind.STOP:
-                    self._write_request(Kind.PUBLISH, 0, None)
                 raise NotAnsweredError(
                     f"no answer within {seconds:g} s; it answers {WHEN_IT_ANSWERS}; "
                     "try again when it works, or with a longer --wait"
                 )
             time.sleep(_POLL_SECONDS)
-        if header.done_errno:
-            raise OSError(header.done_errno, os.strerror(header.done_errno))
+        return header
 
     def _write_request(self, kind: Kind, argument: int, path: Path | None) -> int:
         sequence = (self.header().request_sequence + 1) & 0xFFFFFFFF
