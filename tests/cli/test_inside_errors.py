@@ -15,7 +15,7 @@ from tests.live_path import live_path
 
 from .command import Command
 from .conftest import Compile
-from .live_file import Program, crashed, running, sample_statistics
+from .live_file import HEADER, Program, crashed, running, sample_statistics, start_ticks
 
 NOBODY = 65534
 EVERY = pytest.mark.parametrize("command", ["stats", "top", "profile", "map"])
@@ -246,3 +246,81 @@ def test_a_time_that_nobody_can_wait_for(hakmem: Command, arguments: list[str], 
     outcome = hakmem(*arguments, seconds, str(os.getpid()))
     assert outcome.status == 2
     assert f"Invalid value for '{arguments[-1]}'" in outcome.stderr
+
+
+# Files that anyone can make, for the number of another's process.
+STRANGE = pytest.mark.parametrize("content", [b"junk", b"HAKLIVE1", b"HAKLIVE1" + bytes(4096)])
+
+
+@contextmanager
+def strange_file(pid: int, content: bytes) -> Iterator[None]:
+    own = live_path(pid)
+    path = own.with_name(own.name.replace(f"hakmem-{os.geteuid()}-", f"hakmem-{NOBODY}-"))
+    path.write_bytes(content)
+    try:
+        if os.geteuid() == 0:
+            os.chown(path, NOBODY, -1)
+        yield
+    finally:
+        path.unlink()
+
+
+@STRANGE
+def test_files_of_others_do_not_hide_a_process(hakmem: Command, content: bytes) -> None:
+    with running(Program(sample_statistics())) as process, strange_file(process.pid, content):
+        outcome = hakmem("stats", str(process.pid))
+    assert (outcome.status, outcome.stderr) == (0, "")
+    assert outcome.stdout.startswith(f"fake ({process.pid})")
+
+
+@STRANGE
+def test_files_of_others_do_not_hide_what_a_crashed_process_left(hakmem: Command, content: bytes) -> None:
+    with crashed(Program(sample_statistics())) as pid, strange_file(pid, content):
+        outcome = hakmem("stats", str(pid))
+    assert (outcome.status, outcome.stderr) == (0, "")
+    assert outcome.stdout.startswith(f"fake ({pid})")
+
+
+def test_a_strange_file_is_named_where_there_is_no_other(hakmem: Command, sleeper: int) -> None:
+    with strange_file(sleeper, b"junk"):
+        outcome = hakmem("stats", str(sleeper))
+    assert outcome.status == 1
+    assert "is not a live file of this version of HAKMEM" in outcome.error_line()
+
+
+def test_a_process_on_hakmem_that_no_longer_has_its_file(
+    hakmem: Command, library: Path, compiled: Compile
+) -> None:
+    """Because it changed its user, as root can; or because it has become another program just now."""
+    source = """
+        #include <unistd.h>
+        const char *hakmem_conf = "live=0";
+        int main(void) {
+            if (geteuid() == 0 && setuid(65534) != 0) {
+                return 1;
+            }
+            (void)!write(1, "ready", 5);
+            return pause();
+        }
+    """
+    said = "has not published figures yet"
+    if os.geteuid() == 0:
+        said = "has changed its user, to nobody, since it made"
+    process = subprocess.Popen(
+        [compiled(source, "-rdynamic")],
+        env={**hakmem.environment, "LD_PRELOAD": str(library)},
+        stdout=subprocess.PIPE,
+    )
+    path = live_path(process.pid)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.read(5) == b"ready"
+        head = HEADER.pack(b"HAKLIVE1", process.pid, 0, start_ticks(process.pid), *[0] * 13)
+        path.write_bytes(head)
+        outcome = hakmem("stats", str(process.pid))
+    finally:
+        process.kill()
+        process.wait()
+        path.unlink(missing_ok=True)
+    assert outcome.status == 1
+    assert said in outcome.error_line()

@@ -96,7 +96,7 @@ class LiveFile:
         """OSError where the file is not there or not for this user to read."""
         self.path = path
         self._descriptor = _open_regular(path, os.O_RDWR)
-        self._owner = os.fstat(self._descriptor).st_uid
+        self.owner = os.fstat(self._descriptor).st_uid
 
     def __enter__(self) -> "LiveFile":
         return self
@@ -239,7 +239,7 @@ class LiveFile:
 
     def _answer(self, path: Path) -> bytes:
         try:
-            descriptor = _open_regular(path, os.O_RDONLY, self._owner)
+            descriptor = _open_regular(path, os.O_RDONLY, self.owner)
         except OSError as error:
             raise HakmemError(f"the process answered, but left no file '{path}': {error.strerror}") from error
         with os.fdopen(descriptor, "rb") as file:

@@ -87,22 +87,28 @@ def _target_of(process: Process) -> Target:
 
 def _published(process: Process) -> Target | None:
     """The file in the process's own view of the file system, which in a container is another than ours."""
+    refusal: HakmemError | None = None
     places = (
         (process.root() / SHARED_MEMORY.relative_to("/"), process.own_pid),
         # A process that the kernel guards (as one that changed its user) hides its view.
         (SHARED_MEMORY, process.pid),
     )
     for folder, number in places:
-        for path in _candidates(folder, number, process.namespace):
+        for path in _candidates(folder, number, process.namespace, process.uid):
             with suppress(OSError):
                 file = LiveFile(_outside(path))
                 try:
                     if _is_of(file, process, number):
                         return Target(process.pid, process, file)
+                except HakmemError as error:
+                    # Anyone may put a file there: it must not hide the process's own.
+                    refusal = refusal or error
                 except BaseException:
                     file.close()
                     raise
                 file.close()
+    if refusal:
+        raise refusal
     return None
 
 
@@ -116,21 +122,40 @@ def _is_of(file: LiveFile, process: Process, number: int) -> bool:
             f"was given to another program ({process.name}); remove the file if you do not need it"
         )
     # Who becomes another program by exec keeps its number and its age, but not its mappings.
-    if file.path.name not in process.maps():
+    maps = process.maps()
+    if file.path.name in maps:
+        return True
+    if "libhakmem" not in maps:
         raise HakmemError(
             f"{process} has become another program since it left '{file.path}', and that one does not run "
             f"on HAKMEM; {_START_IT_SO}"
         )
-    return True
+    # With another user's rights it cannot remove the file; what has the same rights will yet make its own.
+    if file.owner != process.uid:
+        raise HakmemError(
+            f"{process} has changed its user, to {process.owner()}, since it made '{file.path}': it "
+            "publishes and answers no more"
+        )
+    return False
 
 
 def _left_behind(pid: int) -> Target:
     refused: OSError | None = None
-    for path in _candidates(SHARED_MEMORY, pid, namespace_of("self")):
+    strange: HakmemError | None = None
+    for path in _candidates(SHARED_MEMORY, pid, namespace_of("self"), os.geteuid()):
         try:
-            return Target(pid, None, LiveFile(path))
+            file = LiveFile(path)
         except OSError as error:
             refused = error
+            continue
+        try:
+            if file.header().pid == pid:
+                return Target(pid, None, file)
+        except HakmemError as error:
+            strange = error
+        file.close()
+    if strange is not None:
+        raise strange
     if refused is not None:
         left = f"process {pid} has ended, and the figures that it left in '{refused.filename}'"
         if refused.errno == errno.EACCES and os.geteuid() != 0:
@@ -147,12 +172,19 @@ def _outside(path: Path) -> Path:
     return path
 
 
-def _candidates(folder: Path, number: int, namespace: int | None) -> list[Path]:
-    """Live files for that number, the newest first: users have different ones, so that one may be stale."""
+def _candidates(folder: Path, number: int, namespace: int | None, user: int) -> list[Path]:
+    """Live files for that number, the newest first: users have different ones, so that one may be stale.
+
+    `user` is the one of the process, who may have another number in a container.
+    """
+    found: list[tuple[float, Path]] = []
     with suppress(OSError):
-        found = [path for path in folder.glob(f"hakmem-*-{number}") if _may_be_of(path, namespace)]
-        return sorted(found, key=lambda path: path.lstat().st_mtime, reverse=True)
-    return []
+        for path in folder.glob(f"hakmem-*-{number}"):
+            with suppress(OSError):
+                status = path.lstat()
+                if _may_be_of(path, namespace) and status.st_uid in (user, int(path.name.split("-")[1])):
+                    found.append((status.st_mtime, path))
+    return [path for _, path in sorted(found, reverse=True)]
 
 
 def _may_be_of(path: Path, namespace: int | None) -> bool:
