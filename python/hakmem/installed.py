@@ -1,5 +1,6 @@
 """The allocators that people compare, and where the system has them if they are installed."""
 
+import os
 import re
 import subprocess
 from collections.abc import Sequence
@@ -61,7 +62,7 @@ def linkable_libraries() -> list[tuple[str, Path]]:
     """Soname and path of every library that the dynamic linker knows; none where it cannot be asked."""
     for command in _LDCONFIG:
         with suppress(OSError, subprocess.CalledProcessError):
-            text = subprocess.run([command, "-p"], capture_output=True, text=True, check=True).stdout
+            text = os.fsdecode(subprocess.run([command, "-p"], capture_output=True, check=True).stdout)
             matches = map(_LDCONFIG_LINE.fullmatch, text.splitlines())
             return [(match["soname"], Path(match["path"])) for match in matches if match]
     return []

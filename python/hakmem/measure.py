@@ -60,8 +60,10 @@ class _Counts:
     @classmethod
     def of_process(cls, pid: int) -> "_Counts":
         # The name, in parentheses, may hold spaces; minor faults are the 10th field, major ones the 12th.
-        numbers = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
-        status = _fields(Path(f"/proc/{pid}/status").read_text(errors="replace"))
+        numbers = (
+            Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        )
+        status = _fields(Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace"))
         return cls(
             minor_faults=int(numbers[7]),
             major_faults=int(numbers[9]),
@@ -84,7 +86,9 @@ class _Observed:
 
     def look(self, pid: int) -> None:
         try:
-            text = Path(f"/proc/{pid}/status").read_text(errors="replace")  # names may be any bytes
+            text = Path(f"/proc/{pid}/status").read_text(
+                encoding="utf-8", errors="replace"
+            )  # names may be any bytes
         except OSError:
             return
         fields = _fields(text)

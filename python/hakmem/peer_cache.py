@@ -91,7 +91,7 @@ def _reason_file(name: str) -> Path:
 
 def _read(path: Path) -> dict[str, object] | None:
     try:
-        entry = json.loads(path.read_text())
+        entry = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return entry if isinstance(entry, dict) else None
@@ -99,5 +99,5 @@ def _read(path: Path) -> dict[str, object] | None:
 
 def _write(path: Path, entry: dict[str, object]) -> None:
     partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(entry, indent=2) + "\n")
+    partial.write_text(json.dumps(entry, indent=2) + "\n", encoding="utf-8")
     partial.replace(path)

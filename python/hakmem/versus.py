@@ -78,5 +78,5 @@ def compare(
         for entry in result.side(HAKMEM_SIDE):
             own = Path(folder, str(entry.measurement.pid))  # the program's children write theirs beside it
             if own.is_file():
-                result.summary = own.read_text(errors="replace")
+                result.summary = own.read_text(encoding="utf-8", errors="replace")
     return result

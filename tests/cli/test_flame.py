@@ -347,3 +347,9 @@ def test_contrary_weights_are_refused(
         assert outcome.status == 1
         assert outcome.error_line() == f"hakmem: {flags[0]} and {flags[1]} are contrary: choose one"
     assert not file.with_name("a.heap.svg").exists()
+
+
+def test_in_a_locale_without_letters(hakmem: Command, profile: Callable[..., Path], binary: Binary) -> None:
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    outcome = hakmem("flame", profile(*ours(binary), mappings=binary.mappings()), **plain)
+    assert (outcome.status, outcome.stderr) == (0, "")

@@ -38,7 +38,7 @@ def flame_svg(tree: Node, title: str, unit: str) -> str:
     boxes = list(_boxes(tree))
     rows = max(box.level for box in boxes) + 1
     height = _TITLE_HEIGHT + rows * _ROW + _FOOT_HEIGHT
-    script = resources.files(__package__).joinpath("flame.js").read_text()
+    script = resources.files(__package__).joinpath("flame.js").read_text(encoding="utf-8")
     frames = "\n".join(_frame(box, rows, tree.value, unit) for box in boxes)
     return f"""<?xml version="1.0" encoding="UTF-8"?>
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH:.0f} {height:.0f}" \

@@ -79,6 +79,7 @@ def settings_of(policy: Policy) -> dict[str, str]:
         env={**os.environ, **policy.variables},
         capture_output=True,
         text=True,
+        errors="replace",
         check=False,
     )
     # The library says in a line what it does not take, and goes on without.
