@@ -324,3 +324,11 @@ def test_a_process_on_hakmem_that_no_longer_has_its_file(
         path.unlink(missing_ok=True)
     assert outcome.status == 1
     assert said in outcome.error_line()
+
+
+def test_a_name_has_no_say_over_the_terminal(hakmem: Command, compiled: Compile) -> None:
+    program = compiled("#include <unistd.h>\nint main(void) { return pause(); }", name="a\x1b[31m\nb")
+    with subprocess.Popen([program]) as process:
+        outcome = hakmem("stats", str(process.pid))
+        process.kill()
+    assert "(a\ufffd[31m\ufffdb) does not run on HAKMEM" in outcome.error_line()

@@ -2,7 +2,10 @@
 
 import errno
 import json
+import os
 import signal
+import stat
+import struct
 import subprocess
 import time
 from dataclasses import replace
@@ -376,3 +379,57 @@ def test_symbols_of_a_damaged_report_are_left_out(hakmem: Command) -> None:
     report = "a /no/\0/name+0x4\n"
     outcome = hakmem("symbols", stdin=report)
     assert (outcome.status, outcome.stdout, outcome.stderr) == (0, report, "")
+
+
+@pytest.fixture
+def elsewhere(compiled: Compile, tmp_path: Path) -> Binary:
+    """In a folder whose name is no text."""
+    folder = tmp_path / os.fsdecode(b"see\xe9")
+    folder.mkdir()
+    made = compiled(SOURCE, "-Wl,-z,noseparate-code")
+    return examined(made.rename(folder / made.name))
+
+
+def test_functions_of_a_file_whose_name_is_no_text(
+    hakmem: Command, elsewhere: Binary, tmp_path: Path
+) -> None:
+    with running(Program(STATISTICS, {1: heap(elsewhere)})) as process:
+        outcome = hakmem("profile", str(process.pid), "-o", tmp_path / "heap", "--top", "1")
+    assert (outcome.status, outcome.stderr) == (0, "")
+    assert "inner (program)" in outcome.stdout
+
+
+def test_symbols_of_a_file_whose_name_is_no_text(hakmem: Command, elsewhere: Binary, tmp_path: Path) -> None:
+    report = tmp_path / "report"
+    line = os.fsencode(elsewhere.path) + b"+%#x" % (elsewhere.addresses["inner"] + 3)
+    report.write_bytes(b"    0x7f12345  " + line + b"\n")
+    done = subprocess.run(
+        [*hakmem.arguments, "symbols", report],
+        env={**hakmem.environment, "PYTHONUTF8": "1"},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    assert done.stdout == b"    0x7f12345  " + line + b"  inner\n"
+
+
+@pytest.mark.parametrize("escaped", [True, False])
+def test_fragmentation_names_functions_of_a_file_whose_name_is_no_text(
+    hakmem: Command, elsewhere: Binary, escaped: bool
+) -> None:
+    site = {"pinned_bytes": 3, "live_bytes": 4, "live_blocks": 1, "frames": [elsewhere.inside("inner")]}
+    mappings = os.fsencode(elsewhere.mappings()).decode("latin-1").splitlines()
+    answer = json.dumps({"total_pinned_bytes": 3, "sites": [site], "mappings": mappings})
+    if not escaped:
+        answer = answer.replace("\\u00e9", "\udce9")
+    with running(Program(STATISTICS, {2: answer})) as process:
+        outcome = hakmem("profile", str(process.pid), "--kind", "fragmentation")
+    assert (outcome.status, outcome.stderr) == (0, "")
+    assert "inner (program)" in outcome.stdout
+
+
+def test_a_module_has_no_say_over_the_terminal(hakmem: Command, compiled: Compile, tmp_path: Path) -> None:
+    made = examined(compiled(SOURCE, "-Wl,-z,noseparate-code", name="see\x1b[31m\x9bred"))
+    with running(Program(STATISTICS, {1: heap(made)})) as process:
+        outcome = hakmem("profile", str(process.pid), "-o", tmp_path / "heap", "--top", "1")
+    assert outcome.status == 0
+    assert "inner (see\ufffd[31m\ufffdred)" in outcome.stdout

@@ -131,8 +131,32 @@ def test_prometheus_escapes_a_programs_name(hakmem: Command) -> None:
     name = 'a "quoted\\ name\nof two lines'
     with running(Program(sample_statistics(program=name))) as process:
         text = hakmem("stats", str(process.pid), "--prometheus").stdout
-    assert 'program="a \\"quoted\\\\ name\\nof two lines"' in text
-    assert value(metrics(text)["hakmem_live_bytes"], program=name) == 5 << 20
+    shown = name.replace("\n", "\ufffd")
+    assert 'program="a \\"quoted\\\\ name\ufffdof two lines"' in text
+    assert value(metrics(text)["hakmem_live_bytes"], program=shown) == 5 << 20
+
+
+EVERY_VIEW = pytest.mark.parametrize(
+    "view", [("stats",), ("top", "--once", "--interval", "0.1"), ("stats", "--prometheus")]
+)
+
+
+@EVERY_VIEW
+def test_a_name_in_letters_beyond_ascii(hakmem: Command, view: tuple[str, ...]) -> None:
+    """The library writes each byte as the character with its number."""
+    published = "café ↯".encode().decode("latin-1")
+    with running(Program(sample_statistics(program=published))) as process:
+        outcome = hakmem(*view, str(process.pid))
+    assert "café ↯" in outcome.stdout
+
+
+@EVERY_VIEW
+def test_a_name_has_no_say_over_the_terminal(hakmem: Command, view: tuple[str, ...]) -> None:
+    published = "see\x1b[31m\nred\x7f\xc2\x9b\xff!"
+    with running(Program(sample_statistics(program=published, version="1\x1b"))) as process:
+        outcome = hakmem(*view, str(process.pid))
+    assert "see\ufffd[31m\ufffdred\ufffd\ufffd\ufffd!" in outcome.stdout
+    assert "\x1b" not in outcome.stdout
 
 
 def test_output_replaces_the_file_as_a_whole(hakmem: Command, pid: int, tmp_path: Path) -> None:

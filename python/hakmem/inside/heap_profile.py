@@ -75,7 +75,7 @@ def parse_heap_profile(raw: bytes, name: str) -> HeapProfile:
         raise HakmemError(
             f"'{name}' is compressed (a pprof profile?), not heap_v2 text; 'go tool pprof' reads it"
         )
-    text = raw.decode(errors="replace")
+    text = raw.decode(errors="surrogateescape")  # paths may be any bytes
     lines = text.splitlines()
     header = _HEADER.match(lines[0]) if lines else None
     if header is None:

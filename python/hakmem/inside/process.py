@@ -8,6 +8,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from hakmem.inside.names import printable
+
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _ENDED_STATES = ("Z", "X")
 
@@ -39,7 +41,7 @@ class Process:
 
     def maps(self) -> str:
         """The lines of its mappings; OSError where this user may not see them or it has just ended."""
-        return (self.folder / "maps").read_text(errors="replace")
+        return (self.folder / "maps").read_text(encoding="utf-8", errors="replace")
 
     def environment(self) -> dict[str, str]:
         """As it was when the process started; empty where this user may not see it."""
@@ -88,8 +90,10 @@ def look_up(pid: int) -> Process | None:
     """The process that has this number now; none if it has ended, even if nobody has waited for it."""
     folder = Path(f"/proc/{pid}")
     try:
-        name, _, rest = (folder / "stat").read_text(errors="replace").partition("(")[2].rpartition(")")
-        status = (folder / "status").read_text(errors="replace")
+        name, _, rest = (
+            (folder / "stat").read_text(encoding="utf-8", errors="replace").partition("(")[2].rpartition(")")
+        )
+        status = (folder / "status").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
     # What follows the name begins with the third field.
@@ -101,7 +105,7 @@ def look_up(pid: int) -> Process | None:
         pid=pid,
         own_pid=int(lines["NSpid"].split()[-1]) if "NSpid" in lines else pid,
         namespace=namespace_of(pid),
-        name=name,
+        name=printable(name),
         uid=int(lines["Uid"].split()[1]),
         start_ticks=int(fields[19]),
     )
@@ -144,7 +148,7 @@ class Resident:
 def resident_now(pid: int) -> Resident | None:
     """As the kernel says; none if there is no such process any more."""
     try:
-        status = Path(f"/proc/{pid}/status").read_text(errors="replace")
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
     kibibytes = {

@@ -12,6 +12,7 @@ from hakmem.inside.call_tree import call_tree
 from hakmem.inside.flame import flame_svg
 from hakmem.inside.heap_profile import WEIGHTS, HeapProfile, parse_heap_profile, read_heap_profile
 from hakmem.inside.live_file import Kind
+from hakmem.inside.names import as_named
 from hakmem.inside.parameters import PID, SIZE, Seconds, one_of
 from hakmem.inside.profile_report import (
     fragmentation_document,
@@ -138,7 +139,7 @@ def _show_ranking(target: Target, kind: str, raw: bytes, top: int) -> None:
         print_sites(console(), sites_document(raw), top)
     else:
         document = fragmentation_document(raw)
-        symbolizer = Symbolizer(parse_mappings(document.get("mappings", [])), target.root())
+        symbolizer = Symbolizer(parse_mappings(map(as_named, document.get("mappings", []))), target.root())
         print_fragmentation(console(), document, symbolizer, top)
 
 
@@ -192,7 +193,7 @@ def flame(
 
 
 @click.command()
-@click.argument("file", type=click.File("r", errors="replace"), default="-")
+@click.argument("file", type=click.File("r", encoding="utf-8", errors="surrogateescape"), default="-")
 @click.option(
     "--root",
     type=click.Path(path_type=Path, file_okay=False),

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from hakmem.errors import HakmemError
 from hakmem.inside.heap_profile import WEIGHTS, HeapProfile
+from hakmem.inside.names import as_named, printable
 from hakmem.inside.symbols import Frame, Symbolizer
 from hakmem.units import shown_amount, shown_bytes, shown_count, shown_rate, shown_seconds, shown_share
 
@@ -100,15 +101,19 @@ def print_sites(to: Console, document: dict[str, Any], most: int) -> None:
         rate = shown_rate(site.get("blocks_per_second", 0))
         lifetime = shown_seconds(site.get("mean_lifetime_ms", 0) / 1000)
         peak = shown_bytes(site.get("peak_bytes", 0))
-        to.print(Text(f"{live}  {site.get('place') or site.get('site', '?')}", style="bold"), soft_wrap=True)
+        to.print(Text(f"{live}  {_place_of(site)}", style="bold"), soft_wrap=True)
         to.print(f"{'':>16}peak {peak}, {rate} blocks/s, each living {lifetime} on average", soft_wrap=True)
     if not document["sites"]:
         to.print("no call sites: the program does not use hak_alloc_at (see hakmem.h)")
 
 
+def _place_of(site: dict[str, Any]) -> str:
+    return printable(as_named(str(site.get("place") or site.get("site", "?"))))
+
+
 def _document(raw: bytes, key: str) -> dict[str, Any]:
     try:
-        document = json.loads(raw.decode(errors="surrogateescape"))  # paths may be any bytes
+        document = json.loads(raw.decode("latin-1"))  # paths may be any bytes, escaped or not
     except ValueError as error:
         raise HakmemError(f"the answer of the process is not JSON ({error}): {_OTHER_VERSION}") from error
     if not isinstance(document, dict) or not isinstance(document.get(key), list):

@@ -6,6 +6,7 @@ from typing import Any
 
 from hakmem.errors import HakmemError
 from hakmem.inside.live_file import Publication
+from hakmem.inside.names import printable_document
 
 SCHEMA = 1
 LANES = ("tiny", "mid", "large", "huge")
@@ -123,7 +124,7 @@ def statistics_of(publication: Publication) -> Statistics:
             f"the library in that process publishes schema {schema}, this command reads {SCHEMA}: use the "
             "hakmem command that came with that library"
         )
-    return Statistics(publication.statistics)
+    return Statistics(printable_document(publication.statistics))
 
 
 def _is_number(value: object) -> bool:

@@ -16,6 +16,8 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection
 
+from hakmem.inside.names import printable
+
 _MAPPING = re.compile(
     r"(?P<start>[0-9a-f]+)-(?P<end>[0-9a-f]+) ..x. (?P<offset>[0-9a-f]+) \S+ \d+ *(?P<path>.*)"
 )
@@ -77,7 +79,7 @@ class Symbolizer:
         if index < 0 or address >= self._mappings[index].end:
             return Frame(f"{address:#x}")
         mapping = self._mappings[index]
-        name = Path(mapping.path.removesuffix(_DELETED)).name
+        name = printable(Path(mapping.path.removesuffix(_DELETED)).name)
         if not mapping.path.startswith("/"):
             # Code that a program made at run time, or the kernel's own.
             return Frame(f"{address:#x}", name or "[anonymous]")
@@ -85,14 +87,14 @@ class Symbolizer:
         place = module.place_of(address - mapping.start + mapping.offset)
         function = None if place is None else module.function_at(place)
         if function:
-            return Frame(demangled(function), name)
+            return Frame(printable(demangled(function)), name)
         shown = address - mapping.start + mapping.offset if place is None else place
         return Frame(f"{name}+{shown:#x}", name)
 
     def function_in(self, path: str, address: int) -> str | None:
         """The function at an address as the file counts it, if it is known."""
         function = self._module(path).function_at(address)
-        return demangled(function) if function else None
+        return printable(demangled(function)) if function else None
 
     def _module(self, path: str) -> "_Module":
         if path not in self._modules:
