@@ -433,3 +433,23 @@ def test_a_module_has_no_say_over_the_terminal(hakmem: Command, compiled: Compil
         outcome = hakmem("profile", str(process.pid), "-o", tmp_path / "heap", "--top", "1")
     assert outcome.status == 0
     assert "inner (see\ufffd[31m\ufffdred)" in outcome.stdout
+
+
+# Where the segments are, where each section is, and how much there is in it.
+@pytest.mark.parametrize(("field", "value"), [("segments", 1 << 63), ("offset", 1 << 63), ("size", 24 << 41)])
+def test_a_damaged_file_costs_its_names_only(
+    hakmem: Command, binary: Binary, tmp_path: Path, field: str, value: int
+) -> None:
+    content = bytearray(binary.path.read_bytes())
+    (sections,) = struct.unpack_from("<Q", content, 0x28)
+    if field == "segments":
+        struct.pack_into("<Q", content, 0x20, value)
+    else:
+        for header in range(sections, len(content) - 63, 64):
+            struct.pack_into("<Q", content, header + {"offset": 24, "size": 32}[field], value)
+    answer = heap(binary)
+    binary.path.write_bytes(content)
+    with running(Program(STATISTICS, {1: answer})) as process:
+        outcome = hakmem("profile", str(process.pid), "-o", tmp_path / "heap", "--top", "1")
+    assert (outcome.status, outcome.stderr) == (0, "")
+    assert f"program+{binary.addresses['inner'] + 3:#x} (program)" in outcome.stdout

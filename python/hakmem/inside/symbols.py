@@ -12,7 +12,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection
 
@@ -25,6 +24,8 @@ _DELETED = " (deleted)"
 _DEBUG_FILES = Path("usr/lib/debug/.build-id")
 _SYMBOL = struct.Struct("<IBBHQQ")  # name, info, other, section, value, size
 _FUNCTION_TYPES = (2, 10)  # STT_FUNC, STT_GNU_IFUNC
+# Reading a damaged file may raise nearly anything: it asks for places and memory that nobody has.
+_UNREADABLE = Exception
 
 _Read = TypeVar("_Read")
 
@@ -139,12 +140,12 @@ class _Module:
         if table := _table_of(elf, ".symtab"):
             return table
         if debug_file := self._debug_file(elf):
-            with suppress(OSError, ELFError), debug_file.open("rb") as file:
+            with suppress(_UNREADABLE), debug_file.open("rb") as file:
                 if table := _table_of(ELFFile(file), ".symtab"):
                     return table
         exported = _table_of(elf, ".dynsym") or _Table([], b"")
         if section := elf.get_section_by_name(".gnu_debugdata"):
-            with suppress(lzma.LZMAError, ELFError):
+            with suppress(_UNREADABLE):
                 # Holds what is not exported only.
                 small = _table_of(ELFFile(io.BytesIO(lzma.decompress(section.data()))), ".symtab")
                 return exported.joined_with(small) if small else exported
@@ -163,7 +164,7 @@ class _Module:
     def _from_file(self, read: Callable[[ELFFile], _Read], otherwise: _Read) -> _Read:
         if self._path is not None:
             # A pipe would be waited for, and a damaged report may name anything.
-            with suppress(OSError, ELFError):
+            with suppress(_UNREADABLE):
                 if self._path.is_file():
                     with self._path.open("rb") as file:
                         return read(ELFFile(file))
@@ -179,7 +180,8 @@ class _Table:
         self._names = names
 
     def name(self, offset: int) -> str:
-        return self._names[offset : self._names.index(b"\0", offset)].decode(errors="replace")
+        end = self._names.find(b"\0", offset)
+        return self._names[offset : None if end < 0 else end].decode(errors="replace")
 
     def joined_with(self, other: "_Table") -> "_Table":
         shifted = [(start, size, name + len(self._names)) for start, size, name in other.entries]
