@@ -39,11 +39,11 @@ def _is_standard_output(path: Path) -> bool:
         return False
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: bytes, *, private: bool = False) -> None:
     """Puts `data` into `path`, or writes it to standard output if that is "-".
 
-    A file is written beside its place and then renamed to it; a pipe, a device, and a file in a folder where
-    there may be no new one, are written to.
+    A file is written beside its place and then renamed to it, and is for its user only if it is `private`; a
+    pipe, a device, and a file in a folder where there may be no new one, are written to.
     """
     if path == STANDARD_OUTPUT:
         sys.stdout.flush()
@@ -54,7 +54,7 @@ def write_whole(path: Path, data: bytes) -> None:
         if path.exists() and not (path.is_file() and os.access(path.resolve().parent, os.W_OK)):
             path.write_bytes(data)
         else:
-            _replace(path, data)
+            _replace(path, data, private=private)
     except OSError as error:
         raise HakmemError(f"cannot write '{path}': {error.strerror}") from error
 
@@ -88,7 +88,7 @@ def text_output(path: Path) -> Iterator[TextIO]:
         raise HakmemError(f"cannot write '{path}': {error.strerror}") from error
 
 
-def _replace(path: Path, data: bytes) -> None:
+def _replace(path: Path, data: bytes, *, private: bool) -> None:
     # A rename replaces a link itself, not the file that it stands for.
     place = path.resolve()
     descriptor, name = tempfile.mkstemp(prefix=f".{place.name}.", dir=place.parent)
@@ -96,7 +96,9 @@ def _replace(path: Path, data: bytes) -> None:
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
-            os.fchmod(file.fileno(), place.stat().st_mode & 0o777 if place.exists() else 0o666 & ~_umask())
+            if not private:  # as it is made
+                mode = place.stat().st_mode & 0o777 if place.exists() else 0o666 & ~_umask()
+                os.fchmod(file.fileno(), mode)
         temporary.replace(place)
     except BaseException:
         with suppress(OSError):

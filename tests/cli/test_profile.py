@@ -453,3 +453,14 @@ def test_a_damaged_file_costs_its_names_only(
         outcome = hakmem("profile", str(process.pid), "-o", tmp_path / "heap", "--top", "1")
     assert (outcome.status, outcome.stderr) == (0, "")
     assert f"program+{binary.addresses['inner'] + 3:#x} (program)" in outcome.stdout
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_profile_is_for_its_user_only(hakmem: Command, binary: Binary, tmp_path: Path, there: bool) -> None:
+    """It tells where the program's code and memory lie, as the kernel does only to them."""
+    file = tmp_path / "heap"
+    if there:
+        file.touch(0o644)
+    with running(Program(STATISTICS, {1: heap(binary)})) as process:
+        assert hakmem("profile", str(process.pid), "-o", file).status == 0
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600

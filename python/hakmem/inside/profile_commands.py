@@ -40,8 +40,8 @@ _PLACE = re.compile(r" (?P<path>/\S.*)\+0x(?P<offset>[0-9a-f]+)$")
     "-o",
     "--output",
     type=OutputFile(),
-    help="Where the profile goes ('-': standard output). Default: hakmem.PID.heap; of the other kinds, "
-    "nowhere.",
+    help="Where the profile goes ('-': standard output), for you only to read. Default: hakmem.PID.heap; of "
+    "the other kinds, nowhere.",
 )
 @click.option(
     "--kind",
@@ -98,7 +98,7 @@ def profile(
             found = _samples(target, raw) if kind == "heap" else None
             # Before sampling ends: a process that does not answer then must not cost the profile.
             if output or found:
-                write_whole(place, raw)
+                write_whole(place, raw, private=True)
         if output == STANDARD_OUTPUT:
             return
         if found:
