@@ -8,9 +8,9 @@ from pathlib import Path
 from hakmem.allocators import SYSTEM, Allocator, Missing, find
 from hakmem.ending import shell_status
 from hakmem.errors import HakmemError
-from hakmem.measure import Measurement
+from hakmem.measure import Measurement, SignalGuard
 from hakmem.memory_curve import Curve, Sampler
-from hakmem.rounds import Round
+from hakmem.rounds import Round, StoppedError
 from hakmem.runner import Runner, order_of
 
 
@@ -91,25 +91,35 @@ def survey(
     sides = [Side(allocator) for allocator in allocators]
     reference = next((side for side in sides if side.allocator.name == SYSTEM), sides[0])
     result = Survey(sides, reference, missing)
-    runner = Runner(program, arguments, polling, shown_output, 1 + len(sides) * (runs + curves))
+    with SignalGuard() as guard:
+        total = 1 + len(sides) * (runs + curves)
+        runner = Runner(
+            program, arguments, polling=polling, shown_output=shown_output, total=total, guard=guard
+        )
+        try:
+            _run_all(result, runner, runs, curves=curves)
+        except StoppedError:
+            result.interrupted = True
+    return result
 
-    result.shown = runner.run(reference.allocator)
+
+def _run_all(result: Survey, runner: Runner, runs: int, *, curves: bool) -> None:
+    result.shown = runner.run(result.reference.allocator)
     # A reader that left the first run's output wants no more of them.
     result.interrupted = _stopped(result.shown) or result.shown.measurement.status == signal.SIGPIPE
     for number in range(runs):
-        for side in order_of(sides, number):
+        for side in order_of(result.sides, number):
             if result.interrupted:
-                return result
+                return
             side.runs.append(runner.run(side.allocator))
             result.interrupted = _stopped(side.runs[-1])
-    for side in sides if curves else ():
+    for side in result.sides if curves else ():
         if result.interrupted:
-            return result
+            return
         sampler = Sampler()
         side.watched = runner.run(side.allocator, on_exec=sampler.start)
         result.interrupted = _stopped(side.watched)
         side.curve = sampler.stop()
-    return result
 
 
 def _stopped(run: Round) -> bool:

@@ -121,7 +121,7 @@ def run_measured(
 
     With `polling`, or where the system refuses tracing, the memory at the end is the last seen.
     """
-    with _SignalGuard() as guard:
+    with SignalGuard() as guard:
         child = _Child(program, arguments, environment, streams or Streams(), guard)
         guard.pid = child.pid
         traced = not polling and trace.seize(child.pid)
@@ -168,7 +168,7 @@ class _Child:
         arguments: tuple[str, ...],
         environment: Mapping[str, str],
         streams: Streams,
-        guard: "_SignalGuard",
+        guard: "SignalGuard",
     ) -> None:
         self._program = program
         go_reader, self._go_writer = os.pipe()
@@ -203,15 +203,18 @@ class _Child:
 
 
 @dataclass
-class _SignalGuard:
-    """Leaves the terminal's signals to the program, passes others on, and notes that they came."""
+class SignalGuard:
+    """Leaves the terminal's signals to the program, passes others on, and notes that they came.
+
+    Around several runs, which have their own, it notes what comes between them.
+    """
 
     pid: int = 0
     interrupted: bool = False
     timed_out: bool = False
     _saved: dict[int, object] = field(default_factory=dict)
 
-    def __enter__(self) -> "_SignalGuard":
+    def __enter__(self) -> "SignalGuard":
         for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:
                 self._saved[number] = signal.signal(number, self._on_signal)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from hakmem.measure import Measurement, Streams
+from hakmem.measure import Measurement, SignalGuard, Streams
 from hakmem.replay import Input
 
 _STDERR_LINES_KEPT = 5
@@ -19,6 +19,10 @@ class Round:
     side: str  # what it ran on
     measurement: Measurement
     stderr_end: str  # of rounds whose output is not shown
+
+
+class StoppedError(Exception):
+    """Somebody has asked to stop, when no program ran that could have been asked."""
 
 
 def run_round(
@@ -48,6 +52,11 @@ def run_round(
     return measurement, "\n".join(lines[-_STDERR_LINES_KEPT:])
 
 
-def say_progress(number: int, total: int, side: str) -> None:
+def begin_round(number: int, total: int, side: str, guard: SignalGuard) -> None:
+    """Says so on a terminal. From the second round on, StoppedError if somebody has asked to stop."""
+    if number == 1:
+        return
     if os.isatty(2):
         print(f"hakmem: round {number} of {total}, {side} …", file=sys.stderr)
+    if guard.interrupted:
+        raise StoppedError

@@ -8,18 +8,28 @@ from typing import TypeVar
 
 from hakmem.allocators import Allocator, environment_for
 from hakmem.errors import EXIT_NOT_EXECUTABLE, HakmemError
-from hakmem.measure import run_measured
+from hakmem.measure import SignalGuard, run_measured
 from hakmem.replay import Input
-from hakmem.rounds import Round, run_round, say_progress
+from hakmem.rounds import Round, begin_round, run_round
 
 _Side = TypeVar("_Side")
 
 
 class Runner:
-    """The first run reads and writes as if alone; the output of the others is dropped."""
+    """The first run reads and writes as if alone; the output of the others is dropped.
+
+    StoppedError, instead of a run, where `guard` has noted that somebody asked to stop.
+    """
 
     def __init__(
-        self, program: Path, arguments: tuple[str, ...], polling: bool, shown_output: int, total: int
+        self,
+        program: Path,
+        arguments: tuple[str, ...],
+        *,
+        polling: bool,
+        shown_output: int,
+        total: int,
+        guard: SignalGuard,
     ) -> None:
         self._program = program
         self._run = partial(run_measured, program, arguments, polling=polling)
@@ -27,6 +37,7 @@ class Runner:
         self._shown_output = shown_output
         self._number = 0
         self._total = total
+        self._guard = guard
 
     def run(
         self,
@@ -38,8 +49,7 @@ class Runner:
         """One run, with variables of the allocator's own besides what `environment_for` says."""
         self._number += 1
         side = side or allocator.name
-        if self._number > 1:
-            say_progress(self._number, self._total, side)
+        begin_round(self._number, self._total, side, self._guard)
         environment = {**environment_for(allocator, os.environ), **(settings or {})}
         run = partial(self._run, environment, on_exec=on_exec)
         measurement, stderr_end = run_round(

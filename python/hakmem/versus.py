@@ -10,9 +10,9 @@ from pathlib import Path
 from hakmem import preload
 from hakmem.ending import shell_status
 from hakmem.errors import EXIT_NOT_EXECUTABLE, HakmemError
-from hakmem.measure import run_measured
+from hakmem.measure import SignalGuard, run_measured
 from hakmem.replay import Input
-from hakmem.rounds import Round, run_round, say_progress
+from hakmem.rounds import Round, StoppedError, begin_round, run_round
 
 HAKMEM_SIDE = "HAKMEM"
 LIBC_SIDE = "libc"
@@ -46,7 +46,7 @@ def compare(
         LIBC_SIDE: preload.without_hakmem(os.environ),
     }
     stdin = Input()
-    with tempfile.TemporaryDirectory(prefix="hakmem-") as folder:
+    with SignalGuard() as guard, tempfile.TemporaryDirectory(prefix="hakmem-") as folder:
         for number in range(1, 2 * runs + 1):
             side = HAKMEM_SIDE if number % 2 else LIBC_SIDE
             environment = environments[side]
@@ -56,8 +56,11 @@ def compare(
                     "HAKMEM_STATS": "1",
                     "HAKMEM_STATS_FILE": str(Path(folder, "%p")),
                 }
-            if number > 1:
-                say_progress(number, 2 * runs, side)
+            try:
+                begin_round(number, 2 * runs, side, guard)
+            except StoppedError:
+                result.interrupted = True
+                break
             measurement, stderr_end = run_round(
                 number == 1,
                 stdin,

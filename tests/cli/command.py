@@ -29,6 +29,23 @@ class Outcome:
         return lines[0]
 
 
+# The command, interrupted where it asks whether to say that round 3 begins.
+_INTERRUPTED = """
+import os, signal, hakmem.cli
+asked = 1
+is_terminal = os.isatty
+def interrupt(descriptor):
+    global asked
+    asked += descriptor == 2
+    if asked == 3:
+        os.kill(os.getpid(), signal.SIGINT)
+    return is_terminal(descriptor)
+os.isatty = interrupt
+signal.signal(signal.SIGINT, signal.default_int_handler)
+hakmem.cli.main()
+"""
+
+
 @dataclass(frozen=True)
 class Command:
     arguments: list[str]
@@ -47,6 +64,11 @@ class Command:
             check=False,
         )
         return Outcome(done.returncode, done.stdout, done.stderr)
+
+    def interrupted(self, name: str, *more: str | Path) -> Outcome:
+        """Runs the command called `name`, which gets SIGINT once two rounds of it have ended."""
+        python = str(REPOSITORY / ".venv/bin/python")
+        return Command([python, "-c", _INTERRUPTED, name], self.environment)(*more)
 
     def terminated(self, *more: str) -> tuple[int, str]:
         """Runs `more` on a shell program that catches SIGTERM, says "caught" and exits with 5; sends the

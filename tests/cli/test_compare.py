@@ -257,6 +257,16 @@ def test_a_signal_to_the_command_reaches_the_program(compare: Command, tracing: 
     assert status == 5
 
 
+def test_an_interrupt_between_two_runs_ends_them_and_loses_none(hakmem: Command, tmp_path: Path) -> None:
+    runs = f"echo run >> {tmp_path}/runs"
+    arguments = ("--runs", "3", "--allocators", "system,hakmem", "sh", "-c", runs)
+    outcome = hakmem.interrupted("compare", *arguments)
+    assert (outcome.status, outcome.stderr) == (0, "")
+    assert "1 run on each allocator" in outcome.stdout
+    assert "Interrupted: no further runs." in outcome.stdout
+    assert (tmp_path / "runs").read_text() == "run\n" * 2
+
+
 def test_polled_memory_is_marked_approximate(compare: Command) -> None:
     outcome = compare("--polling", "--runs", "1", "--allocators", "system", "sleep", "0.1")
     assert "~: the last memory seen" in outcome.stdout

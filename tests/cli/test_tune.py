@@ -75,6 +75,17 @@ def test_what_wins_by_itself_wins_together(tune: Command, compiled: Compile, sav
     assert sorted(lines_of(saved)) == ["HAKMEM_BACKGROUND_THREAD=0", "HAKMEM_RETAIN_GRACE=1G"]
 
 
+def test_an_interrupt_between_two_runs_ends_them_with_a_report(
+    hakmem: Command, saved: Path, tmp_path: Path
+) -> None:
+    runs = f"echo run >> {tmp_path}/runs"
+    outcome = hakmem.interrupted("tune", "--save", saved, "sh", "-c", runs)
+    assert (outcome.status, outcome.stderr) == (0, "")
+    assert "Stopped: no further rounds, and no verdict." in outcome.stdout
+    assert (tmp_path / "runs").read_text() == "run\n" * 2
+    assert not saved.exists()
+
+
 def test_the_better_ones_are_run_more_often(tune: Command, compiled: Compile) -> None:
     outcome = tune("--json", compiled(TAKES_MORE), "HAKMEM_BACKGROUND_THREAD=0")
     runs = {entry["name"]: len(entry["matches"]) for entry in json.loads(outcome.stdout)["tried"]}

@@ -250,6 +250,14 @@ def test_a_signal_to_the_command_reaches_the_program(hakmem: Command, tracing: l
     assert status == 5
 
 
+def test_an_interrupt_between_two_rounds_ends_them_and_loses_none(hakmem: Command, tmp_path: Path) -> None:
+    outcome = hakmem.interrupted("versus", "--runs", "3", "sh", "-c", f"echo run >> {tmp_path}/runs")
+    assert (outcome.status, outcome.stderr) == (0, "")
+    assert "1 round each, in turn" in outcome.stdout
+    assert "Interrupted: no further rounds." in outcome.stdout
+    assert (tmp_path / "runs").read_text() == "run\n" * 2
+
+
 def test_every_round_reads_the_same_pipe(hakmem: Command, tmp_path: Path) -> None:
     text = "".join(f"line {number}\n" for number in range(100_000))
     outcome = hakmem("versus", "--runs", "2", "sh", "-c", f"cat > {tmp_path}/$$; wc -l", stdin=text)

@@ -11,8 +11,8 @@ from pathlib import Path
 from hakmem.allocators import HAKMEM, Allocator
 from hakmem.ending import shell_status
 from hakmem.errors import HakmemError
-from hakmem.measure import Measurement
-from hakmem.rounds import Round
+from hakmem.measure import Measurement, SignalGuard
+from hakmem.rounds import Round, StoppedError
 from hakmem.runner import Runner, order_of
 from hakmem.tune.bandit import Bandit
 from hakmem.tune.policies import REFERENCE, Policy, same_length, settings_of, together
@@ -127,11 +127,28 @@ def tune(
     """`rounds` rounds of the settings in force and two policies each, then the final."""
     reference, contenders = contenders_of(policies)
     result = Tuning(price, reference, contenders)
-    runs = 1 + rounds * (1 + TRIED_A_ROUND) + FINAL_ROUNDS * 2
-    games = _Games(result, Runner(program, arguments, polling, shown_output, runs), library)
+    total = 1 + rounds * (1 + TRIED_A_ROUND) + FINAL_ROUNDS * 2
+    with SignalGuard() as guard:
+        runner = Runner(
+            program, arguments, polling=polling, shown_output=shown_output, total=total, guard=guard
+        )
+        games = _Games(result, runner, library)
+        try:
+            _play_all(result, games, rounds)
+        except StoppedError:
+            result.interrupted = True
+        except HakmemError:
+            # The terminal interrupts what the settings are asked of, too.
+            if not guard.interrupted:
+                raise
+            result.interrupted = True
+    return result
+
+
+def _play_all(result: Tuning, games: "_Games", rounds: int) -> None:
     games.show()
     bandit: Bandit[str] = Bandit()
-    for contender in contenders:
+    for contender in result.contenders:
         bandit.add(contender.policy.name)
     for number in range(rounds):
         if number == int(rounds * _TOGETHER_AFTER) and (union := _all_that_won(result)):
@@ -144,12 +161,11 @@ def tune(
                 bandit.remove(contender.policy.name)
             elif match:
                 contender.matches.append(match)
-                bandit.note(contender.policy.name, 0.5 + match.advantage(price) / (2 * _REWARD_SPAN))
+                bandit.note(contender.policy.name, 0.5 + match.advantage(result.price) / (2 * _REWARD_SPAN))
     result.finalist = _best_and_simplest(result)
     for number in range(FINAL_ROUNDS if result.finalist else 0):
         assert result.finalist
         result.final += [match for _, match in games.play([result.finalist], number) if match]
-    return result
 
 
 class _Games:
