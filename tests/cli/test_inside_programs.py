@@ -275,6 +275,23 @@ def test_sampling_starts_and_stops_in_a_running_process(
         assert "planted_leak (planted)" in outcome.stdout
 
 
+def test_sampling_that_was_started_goes_on_after_another_has_looked_for_a_while(
+    inside: Command, program: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "leak.heap"
+    with started(inside, program) as (pid, tell):
+        assert inside("profile", pid, "--start", "--interval", "64K").status == 0
+        tell("leak")
+        outcome = inside("profile", pid, "--seconds", "0", "-o", file, "--top", "1")
+        assert outcome.status == 0, outcome.stderr
+        assert "planted_leak (planted)" in outcome.stdout
+        refused = inside("profile", pid, "--seconds", "0", "--interval", "1M", "-o", file)
+        assert "samples already, once in 64.0 KiB" in refused.error_line()
+        tell("leak")
+        outcome = inside("profile", pid, "-o", file, "--top", "1")
+        assert float(outcome.stdout.split()[0]) == pytest.approx(128, rel=0.2)  # MiB
+
+
 def test_a_program_that_turns_its_memory_over_is_seen_to_hold_it(
     inside: Command, compiled: Compile, tmp_path: Path
 ) -> None:
