@@ -8,6 +8,10 @@
 #include "os/os.h"
 #include "os/report.h"
 
+/* From here on the kernel is asked first whether the machine could have so much: what is known of each
+ * superslab takes memory, a gigabyte of it for 60 TiB. */
+#define ASKED_FOR_BYTES ((size_t)16 << 30)
+
 /* A superslab of which no more slabs than this are resident may come anew as a huge page. */
 #define SPARSE_SLABS 8
 
@@ -89,6 +93,11 @@ static struct huge_pages_found claim_superslabs(struct slab *head, struct region
     return found;
 }
 
+/* Not where the program locks its memory: what asks would be locked, too, as long as that takes. */
+static bool is_absurd(size_t bytes) {
+    return UNLIKELY(bytes >= ASKED_FOR_BYTES) && !arena.locked_in_new && !os_could_commit(bytes);
+}
+
 struct slab *arena_take_huge(size_t bytes, size_t alignment, struct zeros *zeros) {
     size_t superslabs = superslabs_of(bytes);
     size_t with_slack = superslabs + (alignment > SUPERSLAB_BYTES ? alignment >> SUPERSLAB_SHIFT : 0);
@@ -96,7 +105,7 @@ struct slab *arena_take_huge(size_t bytes, size_t alignment, struct zeros *zeros
     struct huge_fit place;
     struct huge_pages_found found = {0};
     if (superslabs > (size_t)1 << (ADDRESS_BITS - SUPERSLAB_SHIFT) ||
-        with_slack > (size_t)1 << (ADDRESS_BITS - SUPERSLAB_SHIFT)) {
+        with_slack > (size_t)1 << (ADDRESS_BITS - SUPERSLAB_SHIFT) || is_absurd(bytes)) {
         return NULL;
     }
     lock_acquire(&arena.lock);

@@ -145,6 +145,17 @@ void *os_reserve_zeros(size_t bytes) {
     return zeros;
 }
 
+COLD bool os_could_commit(size_t bytes) {
+    count_call();
+    void *p =
+        KEEPING_ERRNO(void *, mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (p == MAP_FAILED) {
+        return false;
+    }
+    os_release(p, bytes);
+    return true;
+}
+
 bool os_commit(void *address, size_t bytes) {
     if (KEEPING_ERRNO(bool, fault_due(OS_FAULT_COMMIT))) {
         return false;

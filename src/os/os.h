@@ -33,6 +33,9 @@ void *os_reserve_zeros(size_t bytes);
 /* Ends a reservation, or a part of one. */
 void os_release(void *address, size_t bytes);
 
+/* Whether the kernel would let the process have so much memory at once, by its rules of overcommitment: as a
+ * rule no more than the machine's memory and swap space. Cost: two system calls. */
+bool os_could_commit(size_t bytes);
 /* Makes reserved pages usable; they read as zero until written. False if the kernel refuses. */
 bool os_commit(void *address, size_t bytes);
 /* Puts memory behind the pages by one trap instead of one for each. False where the kernel cannot (before

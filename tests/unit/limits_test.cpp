@@ -1,9 +1,11 @@
 // The ends of the range of requests, and what happens to errno.
 #include <gtest/gtest.h>
+#include <sys/sysinfo.h>
 
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <set>
 #include <vector>
 
@@ -48,6 +50,29 @@ TEST(Limits, SizesNoProcessCanHaveGiveNullAndEnomem) {
         expect_out_of_memory(hak_aligned_alloc(16, size), "aligned_alloc 16");
         expect_out_of_memory(hak_aligned_alloc(4096, size), "aligned_alloc 4096");
         expect_out_of_memory(hak_aligned_alloc(std::size_t{1} << 26, size), "aligned_alloc 64 MiB");
+    }
+}
+
+// As libc's, whose memory the kernel does not promise beyond that, unless it is told to promise anything.
+TEST(Limits, MoreThanTheMachineHasGivesNullAndEnomem) {
+    struct sysinfo machine {};
+    ASSERT_EQ(sysinfo(&machine), 0);
+    const std::size_t all = (machine.totalram + machine.totalswap) * machine.mem_unit;
+    char overcommit = 0;
+    ASSERT_TRUE(std::ifstream("/proc/sys/vm/overcommit_memory") >> overcommit);
+    for (const std::size_t size : {all + (std::size_t{32} << 30), std::size_t{1} << 44}) {
+        SCOPED_TRACE(testing::Message() << "size " << size);
+        errno = 0;
+        void *block = hak_malloc(size);
+        if (overcommit == '1') {
+            EXPECT_NE(block, nullptr);
+        } else {
+            expect_out_of_memory(block, "malloc");
+            block = hak_malloc(100);
+            expect_out_of_memory(hak_realloc(block, size), "realloc");
+            expect_out_of_memory(hak_aligned_alloc(4096, size), "aligned_alloc 4096");
+        }
+        hak_free(block);
     }
 }
 
