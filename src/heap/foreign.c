@@ -44,20 +44,24 @@ static size_t chunk_usable(const struct libc_chunk *chunk) {
     return size - ((chunk->size_and_flags & CHUNK_MAPPED) != 0 ? 2 : 1) * sizeof(size_t);
 }
 
+/* Whether blocks of libc's may lie in the mapping around `address`. */
+static enum os_answer may_hold_blocks(uintptr_t address, struct os_mapping *mapping) {
+    enum os_answer mapped = os_find_mapping(address, mapping);
+    bool may = mapped == OS_YES && mapping->writable && !mapping->stack &&
+               (mapping->anonymous || mapping->break_heap);
+    return mapped == OS_YES && !may ? OS_NO : mapped;
+}
+
 static bool looks_like_libc(const void *p) {
     uintptr_t address = (uintptr_t)p;
     struct os_mapping mapping;
-    enum os_answer mapped = address % 16 == 0 ? os_find_mapping(address, &mapping) : OS_NO;
-    if (mapped == OS_UNKNOWN) {
-        return true; /* libc's own checks are better than ending a program that is right */
-    }
-    if (mapped == OS_NO || !mapping.writable || mapping.stack || !(mapping.anonymous || mapping.break_heap) ||
-        address < mapping.start + sizeof(struct libc_chunk)) {
-        return false;
+    uintptr_t start = address - sizeof(struct libc_chunk);
+    enum os_answer may = address % 16 == 0 ? may_hold_blocks(start, &mapping) : OS_NO;
+    if (may != OS_YES) {
+        return may == OS_UNKNOWN; /* libc's own checks are better than ending a program that is right */
     }
     struct libc_chunk chunk = chunk_of(p);
     size_t size = chunk.size_and_flags & ~(size_t)CHUNK_FLAGS;
-    uintptr_t start = address - sizeof chunk;
     if (size < 2 * sizeof chunk || size % 16 != 0) {
         return false;
     }
@@ -65,12 +69,16 @@ static bool looks_like_libc(const void *p) {
         return (start - chunk.previous_size) % OS_PAGE_BYTES == 0 &&
                (chunk.previous_size + size) % OS_PAGE_BYTES == 0;
     }
+    /* The program may have made several mappings of one (mlock, madvise): what the block needs besides itself
+     * may lie in another. */
     if ((chunk.size_and_flags & CHUNK_OTHER_ARENA) != 0) {
-        return round_down(address, LIBC_ARENA_BYTES) >= mapping.start;
+        uintptr_t arena = round_down(address, LIBC_ARENA_BYTES);
+        return arena >= mapping.start || may_hold_blocks(arena, &mapping) != OS_NO;
     }
     /* The main arena: grown by brk, or by mmap where that failed. The next chunk says that this one is in
      * use. */
-    if (size + sizeof chunk > mapping.end - start) {
+    if (size + sizeof chunk > mapping.end - start &&
+        may_hold_blocks(start + size + sizeof chunk - 1, &mapping) == OS_NO) {
         return false;
     }
     return (chunk_of((const char *)p + size).size_and_flags & CHUNK_PREVIOUS_IN_USE) != 0;

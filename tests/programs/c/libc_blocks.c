@@ -1,6 +1,9 @@
 /* Blocks that libc's own allocator made, as its internals do, reach the library's functions: each
  * must be recognised and handed to libc. */
+#define _GNU_SOURCE
 #include <malloc.h>
+#include <pthread.h>
+#include <sys/mman.h>
 
 #include "check.h"
 
@@ -10,7 +13,29 @@ extern void *__libc_memalign(size_t alignment, size_t size);
 
 static const size_t sizes[] = {1, 24, 1000, 5000, 70000, 130000, 1000000, 9000000};
 
+/* A page of which the kernel keeps something else in mind is a mapping of its own. */
+static void split_mapping_inside(void *block) {
+    void *page = (void *)(((uintptr_t)block + 2 * 4096) & ~(uintptr_t)4095);
+    REQUIRE(madvise(page, 4096, MADV_DONTDUMP) == 0);
+}
+
+static void *free_one_of_another_arena(void *unused) {
+    void *block = __libc_malloc(60000);
+    REQUIRE(block != NULL);
+    split_mapping_inside(block);
+    free(block);
+    return unused;
+}
+
 int main(void) {
+    void *block_of_two_mappings = __libc_malloc(60000);
+    REQUIRE(block_of_two_mappings != NULL);
+    split_mapping_inside(block_of_two_mappings);
+    free(block_of_two_mappings);
+    pthread_t thread;
+    REQUIRE(pthread_create(&thread, NULL, free_one_of_another_arena, NULL) == 0);
+    REQUIRE(pthread_join(thread, NULL) == 0);
+
     for (int round = 0; round < 20; round++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
             size_t size = sizes[i];
