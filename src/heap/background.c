@@ -50,7 +50,7 @@ static bool sleep_in_background(uint64_t credentials) {
     for (uint64_t slept = 0; slept < decay_period_ms(); slept += SLEEP_MOST_MS) {
         os_sleep_ms(min_size(decay_period_ms() - slept, SLEEP_MOST_MS));
         heap_event(HEAP_EVENT_IN_BACKGROUND);
-        if (os_credentials() != credentials) {
+        if (os_credentials(heap_some_thread()) != credentials) {
             return false;
         }
     }
@@ -58,7 +58,7 @@ static bool sleep_in_background(uint64_t credentials) {
 }
 
 static COLD void run_in_background(void) {
-    uint64_t credentials = os_credentials();
+    uint64_t credentials = os_credentials(heap_some_thread());
     bool more = true;
     decay_begun();
     heap_reclaim_restart();

@@ -77,15 +77,6 @@ bool heap_reclaim(struct heap *heap) {
     return ours;
 }
 
-/* Notes that the heap's thread, which is idle, does not let its heap be taken: it has a handler or too much
- * to look through on its stack, or waits for a child. Before it does anything, another look will find the
- * same. */
-COLD static void note_kept(struct heap *heap) {
-    registry_lock();
-    heap->owner.waited = heap->owner.wait = WAIT_MOST;
-    registry_unlock();
-}
-
 /* Counts what the heap's owner did behind its fast paths. relaxed, all: a guess is enough */
 static uint64_t activity_of(const struct heap *heap) {
     const struct counters *c = &heap->counters;
@@ -122,6 +113,14 @@ static bool look_is_due(struct heap *heap, int *thread, bool *more) {
     return due;
 }
 
+/* The heap's thread does other work, or its heap cannot be taken although it sleeps: it has a handler or too
+ * much to look through on its stack, or waits for a child. Registry's lock held. */
+static void look_less_often(struct owner *owner) {
+    owner->idle = 0;
+    owner->waited = owner->waited < WAIT_MOST ? owner->waited * 2 + 1 : WAIT_MOST;
+    owner->wait = owner->waited;
+}
+
 /* Whether the heap's thread is idle: it was not switched to once between several looks, or has not come to
  * its slabs in many, where a few blocks in its magazines can pin many slabs. One that is awake is looked at
  * less and less often. */
@@ -140,9 +139,7 @@ static bool is_idle(struct heap *heap, int thread) {
         owner->switches = switches; /* the first look */
     } else {
         owner->switches = known ? switches : 0;
-        owner->idle = 0;
-        owner->waited = owner->waited < WAIT_MOST ? owner->waited * 2 + 1 : WAIT_MOST;
-        owner->wait = owner->waited;
+        look_less_often(owner);
     }
     registry_unlock();
     return idle;
@@ -154,13 +151,26 @@ bool heap_reclaim_idle(void) {
         struct heap *heap = heap_by_id(id);
         int thread;
         if (option_bool(OPTION_RECLAIM) && look_is_due(heap, &thread, &more) && is_idle(heap, thread) &&
-            !heap_reclaim(heap)) {
-            note_kept(heap);
+            !heap_reclaim(heap) && !os_is_running(thread)) {
+            registry_lock();
+            look_less_often(&heap->owner);
+            registry_unlock();
         }
     }
     bool warm = heap_cool_abandoned();
     heap_trim_abandoned();
     return more || warm;
+}
+
+int heap_some_thread(void) {
+    int thread = 0;
+    registry_lock();
+    for (uint32_t id = 1; id < heap_id_limit() && thread == 0; id++) {
+        const struct owner *owner = &heap_by_id(id)->owner;
+        thread = owner->slot != NULL && owner->thread != os_process_id() ? owner->thread : 0;
+    }
+    registry_unlock();
+    return thread;
 }
 
 void heap_reclaim_restart(void) {

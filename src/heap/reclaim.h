@@ -14,6 +14,8 @@ bool heap_reclaim(struct heap *heap);
 /* Background thread: calls heap_reclaim for all heaps whose threads look idle, and cools and trims abandoned
  * ones. False if nothing of that may be left to be done soon. */
 bool heap_reclaim_idle(void);
+/* The id of a thread of the program's, other than the first, that has a heap; 0 if none has. */
+int heap_some_thread(void);
 /* Has heap_reclaim_idle look at all threads anew, also those that it left out because they were awake. */
 void heap_reclaim_restart(void);
 

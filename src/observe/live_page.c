@@ -3,6 +3,7 @@
 #include "base/bits.h"
 #include "observe/counters.h"
 #include "observe/document.h"
+#include "os/asleep.h"
 #include "os/clock.h"
 #include "os/os.h"
 #include "os/shared_page.h"
@@ -65,7 +66,7 @@ static bool make_page_undisturbed(void) {
         return false;
     }
     struct live_page *page = own.page;
-    own.credentials = os_credentials();
+    own.credentials = os_credentials(os_thread_id());
     page->pid = (uint32_t)os_process_id();
     page->buffer_bytes = LIVE_TEXT_BYTES;
     page->start_ticks = os_start_ticks();
@@ -86,7 +87,7 @@ bool live_page_make(void) {
 bool live_page_credentials_changed(void) {
     uint64_t signals;
     os_block_signals(&signals);
-    bool changed = os_credentials() != own.credentials;
+    bool changed = os_credentials(os_thread_id()) != own.credentials;
     os_restore_signals(&signals);
     return changed;
 }

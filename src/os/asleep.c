@@ -96,6 +96,21 @@ static bool read_call(int thread, struct os_sleep *out) {
     return field == 9;
 }
 
+bool os_is_running(int thread) {
+    char buffer[64];
+    struct text path = TEXT_ON(buffer);
+    struct reader r;
+    int saved_errno = errno;
+    path_of(&path, thread, "/syscall");
+    bool running = reader_open(&r, buffer);
+    if (running) {
+        running = reader_next(&r) == 'r'; /* "running" */
+        os_close(r.fd);
+    }
+    errno = saved_errno;
+    return running;
+}
+
 static bool waits_for_child(uint64_t call) {
     bool waits = call == SYS_clone;
 #ifdef SYS_vfork

@@ -22,6 +22,9 @@ struct os_sleep {
  * shares its memory with a child that it waits for, and where the kernel does not tell. Keeps errno. */
 bool os_asleep(int thread, struct os_sleep *out);
 
+/* Whether that thread runs or waits for the processor; false where the kernel does not tell. Keeps errno. */
+bool os_is_running(int thread);
+
 /* Whether the stack of the thread that `sleep` tells of, from its stack pointer to `stack_end`, has what the
  * kernel saves when it calls a signal handler. True also if that cannot be told. */
 bool os_in_signal_handler(const struct os_sleep *sleep, uintptr_t stack_end);

@@ -28,7 +28,7 @@ static struct {
     unsigned reads;         /* since cgroup_find */
     size_t mount_length;    /* the part of `path` that is the mount */
     bool known;             /* `group` is set */
-    char group[PATH_BYTES]; /* as /proc/self/cgroup names it; empty for the top */
+    char group[PATH_BYTES]; /* as /proc/thread-self/cgroup names it; empty for the top */
     char path[PATH_BYTES];  /* the folder with its files; empty: none was found */
 } found;
 
@@ -122,7 +122,8 @@ static bool open_own(struct reader *r, const char *path, struct text *scratch) {
  * the controller is listed there, else v2's; empty for the top. A line is "number:controllers:path". */
 static bool read_own_group(struct reader *r, struct text *group, struct text *field, bool *v1) {
     bool any = false;
-    if (!open_own(r, "/proc/self/cgroup", field)) {
+    /* Not those of the process (/proc/self): where its first thread has ended, it is in no group any more. */
+    if (!open_own(r, "/proc/thread-self/cgroup", field)) {
         return false;
     }
     for (*v1 = false; r->last >= 0 && !*v1; next_line(r)) {
@@ -195,7 +196,7 @@ static bool settle(const struct text *mount, const char *rest, struct text *path
 static void search_mounts(struct reader *r, const struct text *group, struct text *field) {
     char mount_buffer[PATH_BYTES];
     struct text mount = TEXT_ON(mount_buffer);
-    if (!open_own(r, "/proc/self/mountinfo", field)) {
+    if (!open_own(r, "/proc/thread-self/mountinfo", field)) {
         return;
     }
     /* The first guess is taken, unless a later mount makes it certain where the group is. */

@@ -2,6 +2,7 @@
 #include "os/resident.h"
 
 #include "base/bits.h"
+#include "os/asleep.h"
 #include "os/os.h"
 
 #include <errno.h>
@@ -25,6 +26,6 @@ size_t os_read_own_memory(uintptr_t address, void *out, size_t bytes) {
     size_t first = min_size(OS_PAGE_BYTES - address % OS_PAGE_BYTES, bytes);
     struct iovec to = {out, bytes};
     struct iovec from[2] = {{(void *)address, first}, {(void *)(address + first), bytes - first}};
-    ssize_t n = process_vm_readv(os_process_id(), &to, 1, from, bytes > first ? 2 : 1, 0);
+    ssize_t n = process_vm_readv(os_thread_id(), &to, 1, from, bytes > first ? 2 : 1, 0);
     return n < 0 ? 0 : (size_t)n;
 }

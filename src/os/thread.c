@@ -3,7 +3,6 @@
 
 #include "base/bits.h"
 #include "base/text.h"
-#include "os/asleep.h"
 #include "os/os.h"
 #include "os/reader.h"
 #include "os/sanitized.h"
@@ -106,23 +105,17 @@ COLD static uint64_t hash_credentials(const char *status, bool *ended) {
     return hash;
 }
 
-/* The thread of the program that started the library's, written before that. */
-static int starter;
-
-COLD uint64_t os_credentials(void) {
+COLD uint64_t os_credentials(int witness) {
     static _Atomic uint64_t differs; /* relaxed: each addition gives another number */
     bool ended;
     uint64_t hash = hash_credentials("/proc/self/status", &ended);
     if (!ended) {
         return hash;
     }
-    if (!os_thread_is_own()) {
-        return hash_credentials("/proc/thread-self/status", &ended);
-    }
     char buffer[64];
     struct text path = TEXT_ON(buffer);
     text_string(&path, "/proc/self/task/");
-    text_decimal(&path, (uint64_t)starter);
+    text_decimal(&path, (uint64_t)witness);
     text_string(&path, "/status");
     hash = hash_credentials(buffer, &ended);
     return hash != 0 && !ended ? hash : atomic_fetch_add_explicit(&differs, 1, memory_order_relaxed);
@@ -252,7 +245,6 @@ COLD bool os_thread_start(void (*run)(void)) {
         uint64_t before;
         os_block_signals(&before);
         os_thread_prepare();
-        starter = os_thread_id();
         char *pointer = place.tls + place.tls_half_bytes;
         memcpy(pointer, &pointer, sizeof(char *)); /* x86-64 finds its thread pointer there */
         void *argument;

@@ -31,9 +31,9 @@ void os_thread_lost_by_fork(void);
 
 /* A number that changes when the process drops privileges or enters a sandbox, as far as its first
  * thread shows it: libc makes all threads that it knows follow, and does not know the library's own. Where
- * the first thread has ended, the calling one shows it, for the library's own the one that started that; once
- * this has ended, too, the number changes with each call. 0 if /proc cannot be read. */
-uint64_t os_credentials(void);
+ * the first thread has ended, `witness` shows it, another one of the program's; where that has ended, too,
+ * the number changes with each call. 0 if /proc cannot be read. */
+uint64_t os_credentials(int witness);
 
 /* Whether the program has, or once had, more than one thread. */
 bool os_program_has_threads(void);

@@ -80,8 +80,8 @@ class Cgroup : public testing::Test {
     }
 
     void system(const std::string &own_groups, const std::string &mounts) const {
-        file("/proc/self/cgroup", own_groups);
-        file("/proc/self/mountinfo", kOtherMounts + mounts);
+        file("/proc/thread-self/cgroup", own_groups);
+        file("/proc/thread-self/mountinfo", kOtherMounts + mounts);
     }
 
     // Whatever is there to be read, errno and the descriptors stay as they are.
@@ -172,7 +172,7 @@ TEST_F(Cgroup, V1TellsOfLimitsThatCannotBeSeen) {
     EXPECT_EQ(limit(), kMiB);
 }
 
-// Where the group's files are, for what /proc/self says. Each of `folders` exists with a limit of its own (1
+// Where the group's files are, for what /proc says. Each of `folders` exists with a limit of its own (1
 // MiB for the first, 2 MiB for the second, ...), so that the limit tells which of them was read: the smallest
 // number of those on the way up. 0: unknown.
 struct Place {
@@ -476,8 +476,8 @@ TEST_F(Cgroup, SurvivesDamagedFilesOfProc) {
         return text;
     };
     for (std::size_t round = 0; round < scaled(5000) && !HasFailure(); round++) {
-        file("/proc/self/cgroup", damage(groups));
-        file("/proc/self/mountinfo", damage(mounts));
+        file("/proc/thread-self/cgroup", damage(groups));
+        file("/proc/thread-self/mountinfo", damage(mounts));
         read();
     }
 }
@@ -556,11 +556,11 @@ TEST_F(Cgroup, AMovedProcessIsFoundAgain) {
     file("/sys/fs/cgroup/a/memory.max", "1048576\n");
     file("/sys/fs/cgroup/b/memory.max", "2097152\n");
     EXPECT_EQ(limit(), kMiB);
-    file("/proc/self/cgroup", "0::/b\n");
+    file("/proc/thread-self/cgroup", "0::/b\n");
     EXPECT_TRUE(cgroup_find());
     EXPECT_EQ(read_again()->limit_bytes, 2 * kMiB);
     // Without being told, once the group it was in is gone.
-    file("/proc/self/cgroup", "0::/a\n");
+    file("/proc/thread-self/cgroup", "0::/a\n");
     remove("/sys/fs/cgroup/b");
     EXPECT_EQ(read_again()->limit_bytes, kMiB);
     remove("/sys/fs/cgroup");
@@ -602,7 +602,7 @@ class CgroupMoved : public Cgroup {
     }
 
     void move() const {
-        file("/proc/self/cgroup", "0::/b\n");
+        file("/proc/thread-self/cgroup", "0::/b\n");
     }
 
     static std::uint64_t limit_again() {
@@ -631,7 +631,7 @@ TEST_F(CgroupMoved, KeepsWhatItKnowsWhereItMayNotLookAnyMore) {
 }
 
 TEST_F(CgroupMoved, FindsAGroupThatCouldNotBeSeenAtFirst) {
-    file("/proc/self/cgroup", "");
+    file("/proc/thread-self/cgroup", "");
     ASSERT_EQ(limit(), 0u);
     move();
     EXPECT_EQ(last_limit(), 2 * kMiB);
@@ -640,7 +640,7 @@ TEST_F(CgroupMoved, FindsAGroupThatCouldNotBeSeenAtFirst) {
 TEST_F(CgroupMoved, AForkedChildLooksAtOnce) {
     hak_free(hak_malloc(1)); // has the library know of forks
     const auto child_reads_its_own = [this] {
-        file("/proc/self/cgroup", "0::/a\n");
+        file("/proc/thread-self/cgroup", "0::/a\n");
         ASSERT_EQ(limit(), kMiB);
         move();
         const pid_t child = fork();

@@ -38,8 +38,8 @@ class Container {
             std::abort();
         }
         root_ = name;
-        file("/proc/self/cgroup", "0::/\n");
-        file("/proc/self/mountinfo", "30 24 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+        file("/proc/thread-self/cgroup", "0::/\n");
+        file("/proc/thread-self/mountinfo", "30 24 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
         file(kGroup + "/memory.current", std::to_string(kUsed) + "\n");
         limit(0);
         cgroup_set_root(root_.c_str());

@@ -89,6 +89,29 @@ TEST_F(DecayThread, EndsThoughAThreadSleepsWhoseCachesItCannotTake) {
     sleeper.join();
 }
 
+// One that does nothing but compute is not asleep, however long it has not allocated; later it is.
+TEST_F(DecayThread, TakesTheCachesOfAThreadThatSleepsAfterItHasComputedForLong) {
+    const auto reclaimed = [] {
+        hak_stats_t stats{};
+        hak_stats_get(&stats);
+        return stats.heaps_reclaimed;
+    };
+    set_option("decay_ms", "20");
+    const std::uint64_t before = reclaimed();
+    std::promise<void> end;
+    std::thread worker([&] {
+        hak_free(hak_malloc(100));
+        use_and_free(8 * kMiB);
+        const auto computed = std::chrono::steady_clock::now() + milliseconds(120); // twelve periods
+        while (std::chrono::steady_clock::now() < computed) {
+        }
+        end.get_future().wait();
+    });
+    EXPECT_TRUE(happens([&] { return reclaimed() > before; }));
+    end.set_value();
+    worker.join();
+}
+
 TEST_F(DecayThread, IsOneHoweverManyThreadsFree) {
     set_option("decay_ms", "5");
     std::atomic<int> busy{4};

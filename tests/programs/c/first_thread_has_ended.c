@@ -79,15 +79,22 @@ static bool library_thread_is_restricted(void) {
     return library_thread_has("NoNewPrivs:\t1\n");
 }
 
-static void wait_for(const char *what, bool (*is_so)(void)) {
+/* Does `meanwhile`, if it is not NULL, between two looks. */
+static void wait_for(const char *what, bool (*is_so)(void), void (*meanwhile)(void)) {
     for (int waited = 0; !is_so(); waited += LOOK_MS) {
         if (waited >= PATIENCE_MS) {
             fprintf(stderr, "not after %d ms: %s\n", PATIENCE_MS, what);
             exit(1);
         }
-        leave_something_to_do();
+        if (meanwhile != NULL)
+            meanwhile();
         usleep(LOOK_MS * 1000);
     }
+}
+
+static void *have_the_library_start_its_thread(void *unused) {
+    wait_for("the library's thread is there", library_thread_is_there, leave_something_to_do);
+    return unused;
 }
 
 static void *go_on(void *libc_block) {
@@ -99,15 +106,15 @@ static void *go_on(void *libc_block) {
     stats_get(&stats);
     REQUIRE(stats.resident_bytes > 0);
 
-    /* First, because the one that starts it shows it what rights the program has. */
-    wait_for("the library's thread is there", library_thread_is_there);
-
-    pthread_t sleeper;
-    REQUIRE(pthread_create(&sleeper, NULL, sleep_on_a_cache, NULL) == 0);
-    wait_for("what a sleeping thread caches is taken back", something_was_taken_back);
+    pthread_t other;
+    REQUIRE(pthread_create(&other, NULL, sleep_on_a_cache, NULL) == 0);
+    REQUIRE(pthread_create(&other, NULL, have_the_library_start_its_thread, NULL) == 0);
+    REQUIRE(pthread_join(other, NULL) == 0);
+    wait_for("what a sleeping thread caches is taken back", something_was_taken_back, NULL);
 
     REQUIRE(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-    wait_for("the library's thread has no more rights than the program", library_thread_is_restricted);
+    wait_for("the library's thread has no more rights than the program", library_thread_is_restricted,
+             leave_something_to_do);
     puts("all the same");
     exit(0);
 }
