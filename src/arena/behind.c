@@ -96,8 +96,14 @@ static void show_down_to(size_t most) {
     }
 }
 
+bool behind_exceeds(void) {
+    return arena.hidden_slabs > 0 && arena.hidden_slabs << SLAB_SHIFT > arena_share_bytes();
+}
+
 void behind_show_excess(void) {
-    show_down_to(arena_share_bytes() >> SLAB_SHIFT);
+    if (behind_exceeds()) {
+        show_down_to(arena_share_bytes() >> SLAB_SHIFT);
+    }
 }
 
 void behind_show_all(void) {

@@ -29,8 +29,10 @@ void behind_free(struct region *region, size_t superslab, bool resident, bool al
  * their pages are about to be moved with the block's, or are a part of a huge page that the block is to have.
  * No lock held. */
 void behind_give_up(struct slab *head);
-/* Hidden slabs count as dirty again, so that they can be purged: those that are more than may be hidden by
- * now, because less is in use, or all. Cost of the first, where there are such: a look at each superslab. */
+/* Whether more is hidden than may be by now, because less is in use. */
+bool behind_exceeds(void);
+/* Hidden slabs count as dirty again, so that they can be purged: those that are more than may be hidden, or
+ * all. Cost of the first, where there are such: a look at each superslab. */
 void behind_show_excess(void);
 void behind_show_all(void);
 

@@ -244,8 +244,8 @@ enum decay_work decay_due(void) {
         relieving = true;
         return DECAY_RELIEVE;
     }
-    bool much = arena.dirty_slabs + arena.hidden_slabs + arena_kept_slabs() > START_SLABS ||
-                arena.retention.scarce || arena_stocked() > (int64_t)(START_SLABS << SLAB_SHIFT);
+    bool much = arena.dirty_slabs + arena_kept_slabs() > START_SLABS || arena.retention.scarce ||
+                arena_stocked() > (int64_t)(START_SLABS << SLAB_SHIFT) || behind_exceeds();
     return UNLIKELY(much) ? due() : DECAY_NOTHING;
 }
 

@@ -94,8 +94,11 @@ static struct huge_pages_found claim_superslabs(struct slab *head, struct region
 }
 
 /* Not where the program locks its memory: what asks would be locked, too, as long as that takes. */
-static bool is_absurd(size_t bytes) {
-    return UNLIKELY(bytes >= ASKED_FOR_BYTES) && !arena.locked_in_new && !os_could_commit(bytes);
+COLD static bool may_have(size_t bytes) {
+    lock_acquire(&arena.lock);
+    bool locks = arena.locked_in_new;
+    lock_release(&arena.lock);
+    return locks || os_could_commit(bytes);
 }
 
 struct slab *arena_take_huge(size_t bytes, size_t alignment, struct zeros *zeros) {
@@ -105,7 +108,8 @@ struct slab *arena_take_huge(size_t bytes, size_t alignment, struct zeros *zeros
     struct huge_fit place;
     struct huge_pages_found found = {0};
     if (superslabs > (size_t)1 << (ADDRESS_BITS - SUPERSLAB_SHIFT) ||
-        with_slack > (size_t)1 << (ADDRESS_BITS - SUPERSLAB_SHIFT) || is_absurd(bytes)) {
+        with_slack > (size_t)1 << (ADDRESS_BITS - SUPERSLAB_SHIFT) ||
+        (UNLIKELY(bytes >= ASKED_FOR_BYTES) && !may_have(bytes))) {
         return NULL;
     }
     lock_acquire(&arena.lock);
