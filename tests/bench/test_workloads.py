@@ -47,6 +47,7 @@ SHORT_RUNS: list[tuple[str, int]] = [
     ("startup --starts 3", 3),
     ("fork_heavy --heap 1M --forks 3", 3),
     ("page_faults --heap 1M", 20480),
+    ("rebuild --heap 1M --rounds 3 --order none", 3144),
     ("compute --threads 3 --operations 1000", 3000),
     ("compute --threads 3 --memory 1M --operations 1000", 3000),
 ]
