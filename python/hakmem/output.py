@@ -51,6 +51,8 @@ def write_whole(path: Path, data: bytes, *, private: bool = False) -> None:
         sys.stdout.buffer.flush()
         return
     try:
+        if private:
+            _require_own_link(path)
         if path.exists() and not (path.is_file() and os.access(path.resolve().parent, os.W_OK)):
             path.write_bytes(data)
         else:
@@ -104,6 +106,12 @@ def _replace(path: Path, data: bytes, *, private: bool) -> None:
         with suppress(OSError):
             temporary.unlink()
         raise
+
+
+def _require_own_link(path: Path) -> None:
+    """A link that another user made leads to what that one chose; root may."""
+    if path.is_symlink() and path.lstat().st_uid not in (0, os.geteuid()):
+        raise PermissionError(errno.EACCES, "the link is another user's")
 
 
 def _umask() -> int:

@@ -97,7 +97,7 @@ static void show_down_to(size_t most) {
 }
 
 bool behind_exceeds(void) {
-    return arena.hidden_slabs > 0 && arena.hidden_slabs << SLAB_SHIFT > arena_share_bytes();
+    return arena.hidden_slabs << SLAB_SHIFT > arena_share_bytes();
 }
 
 void behind_show_excess(void) {

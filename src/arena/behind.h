@@ -29,7 +29,8 @@ void behind_free(struct region *region, size_t superslab, bool resident, bool al
  * their pages are about to be moved with the block's, or are a part of a huge page that the block is to have.
  * No lock held. */
 void behind_give_up(struct slab *head);
-/* Whether more is hidden than may be by now, because less is in use. */
+/* Whether more is hidden than may be by now, because less is in use. To be asked where anything is: small
+ * programs never come to the code behind it. */
 bool behind_exceeds(void);
 /* Hidden slabs count as dirty again, so that they can be purged: those that are more than may be hidden, or
  * all. Cost of the first, where there are such: a look at each superslab. */

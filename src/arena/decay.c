@@ -107,7 +107,9 @@ static void set_scarce(bool scarce) {
 /* Gives back what was dirty throughout the last period, and begins the next. False if the OS would not take
  * it. Arena lock held, and let go meanwhile. */
 static bool tick(bool scarce) {
-    behind_show_excess();
+    if (arena.hidden_slabs > 0) {
+        behind_show_excess();
+    }
     size_t idle = min_size(arena.dirty_low, arena.dirty_slabs);
     bool taken = true;
     retention_tick(&arena.retention, idle);
@@ -245,7 +247,8 @@ enum decay_work decay_due(void) {
         return DECAY_RELIEVE;
     }
     bool much = arena.dirty_slabs + arena_kept_slabs() > START_SLABS || arena.retention.scarce ||
-                arena_stocked() > (int64_t)(START_SLABS << SLAB_SHIFT) || behind_exceeds();
+                arena_stocked() > (int64_t)(START_SLABS << SLAB_SHIFT) ||
+                (UNLIKELY(arena.hidden_slabs > 0) && behind_exceeds());
     return UNLIKELY(much) ? due() : DECAY_NOTHING;
 }
 

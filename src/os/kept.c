@@ -3,6 +3,7 @@
 
 #include "base/bits.h"
 #include "base/text.h"
+#include "os/os.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -140,13 +141,34 @@ int os_error_output(void) {
                                                          : -1;
 }
 
+/* Empties a file that only its user shall read, who has to be this one: it may have been there before. False
+ * with errno. What is no file is as it is. */
+static COLD bool make_private(int fd, unsigned mode) {
+    struct stat status;
+    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+        return true;
+    }
+    errno = EACCES;
+    return status.st_uid == geteuid() && fchmod(fd, mode) == 0 && ftruncate(fd, 0) == 0;
+}
+
 /* Opens the file `path` for writing, emptied; -1 with errno. By a system call proper, because libc's open is
  * a cancellation point; with O_NONBLOCK, so that a pipe that nobody reads does not make the program wait. */
 static COLD int open_emptied(const char *path, unsigned mode) {
     int flags = following(path);
-    return flags < 0 ? -1
-                     : (int)syscall(SYS_openat, AT_FDCWD, path,
-                                    flags | O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, mode);
+    bool private = (mode & 077) == 0;
+    int fd = flags < 0
+                 ? -1
+                 : (int)syscall(SYS_openat, AT_FDCWD, path,
+                                flags | O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | (private ? 0 : O_TRUNC),
+                                mode);
+    if (fd >= 0 && private && !make_private(fd, mode)) {
+        int error = errno;
+        os_close(fd);
+        errno = error;
+        fd = -1;
+    }
+    return fd;
 }
 
 COLD int os_open_report(const char *path, unsigned mode) {

@@ -8,6 +8,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <link.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/auxv.h>
 
@@ -131,8 +132,16 @@ static bool find_program(uintptr_t address, struct module *out) {
 /* Weak: glibc has it from 2.35 on, and a static program only if it uses it itself. */
 extern __attribute__((weak)) int _dl_find_object(void *address, struct dl_find_object *result);
 
+/* Whether the C library is ready to be asked: a static one allocates before. relaxed everywhere: where it is
+ * seen late, the program's own tables serve */
+static _Atomic bool libc_is_ready;
+
+__attribute__((constructor)) static OFTEN void note_libc_is_ready(void) {
+    atomic_store_explicit(&libc_is_ready, true, memory_order_relaxed);
+}
+
 bool module_find(uintptr_t address, struct module *out) {
-    if (&_dl_find_object == NULL) {
+    if (&_dl_find_object == NULL || !atomic_load_explicit(&libc_is_ready, memory_order_relaxed)) {
         return find_program(address, out);
     }
     struct dl_find_object found;

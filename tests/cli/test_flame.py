@@ -110,6 +110,18 @@ def test_functions_by_name_with_their_part_of_the_whole(
     assert found["inner"].tip == f"inner in program\n{inner / 1024:.1f} KiB, {inner / all_of_it:.1%}"
 
 
+@pytest.mark.parametrize("odd", ["\x0b", "\x0c", "\x1c", "\x85", "\u2028"])
+def test_a_path_may_hold_what_ends_lines_elsewhere(
+    hakmem: Command, profile: Callable[..., Path], binary: Binary, tmp_path: Path, odd: str
+) -> None:
+    place = tmp_path / f"odd{odd}folder" / binary.path.name
+    place.parent.mkdir()
+    place.write_bytes(binary.path.read_bytes())
+    mappings = binary.mappings().replace(str(binary.path), str(place))
+    assert hakmem("flame", profile(*ours(binary), mappings=mappings)).status == 0
+    assert "inner" in boxes(tmp_path / "a.heap.svg")
+
+
 @pytest.mark.parametrize(
     ("flag", "part"),
     [

@@ -158,6 +158,39 @@ def test_an_answer_that_is_no_profile(hakmem: Command, kind: str, answer: str, t
     assert "answer of the process" in outcome.error_line()
 
 
+@pytest.mark.parametrize(
+    ("kind", "answer"),
+    [
+        ("fragmentation", '{"sites": [], "mappings": [5]}'),
+        ("fragmentation", '{"sites": [5]}'),
+        ("sites", '{"sites": [5]}'),
+        ("sites", '{"sites": [{"live_bytes": "x"}]}'),
+    ],
+)
+def test_an_answer_that_holds_what_no_library_writes(hakmem: Command, kind: str, answer: str) -> None:
+    with running(Program(STATISTICS, {2: answer, 4: answer})) as process:
+        outcome = hakmem("profile", str(process.pid), "--kind", kind)
+    assert outcome.status == 1
+    assert "answer of the process is not as expected" in outcome.error_line()
+
+
+def test_no_profile_goes_where_a_link_of_another_user_leads(
+    hakmem: Command, binary: Binary, tmp_path: Path
+) -> None:
+    kept, link = tmp_path / "kept", tmp_path / "link"
+    kept.write_text("kept")
+    link.symlink_to(kept)
+    if os.geteuid() == 0:
+        os.chown(link, 65534, 65534, follow_symlinks=False)
+    refused = os.geteuid() == 0  # others can make no link but their own, which is followed
+    with running(Program(STATISTICS, {1: heap(binary)})) as process:
+        outcome = hakmem("profile", str(process.pid), "-o", link)
+    assert outcome.status == int(refused)
+    assert (kept.read_text() == "kept") == refused
+    if refused:
+        assert "the link is another user's" in outcome.error_line()
+
+
 def test_symbols_name_the_functions_of_a_leak_report(hakmem: Command, binary: Binary) -> None:
     line = f"    0x7f12345  {binary.path}+{binary.addresses['inner'] + 3:#x}"
     text = (

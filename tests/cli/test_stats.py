@@ -159,6 +159,13 @@ def test_a_name_has_no_say_over_the_terminal(hakmem: Command, view: tuple[str, .
     assert "\x1b" not in outcome.stdout
 
 
+def test_a_file_that_is_not_the_librarys_has_no_say_over_the_terminal(hakmem: Command) -> None:
+    with running(Program(sample_statistics(program="\x9b31m"))) as process:
+        outcome = hakmem("stats", str(process.pid), "--json")
+    assert outcome.stdout.isascii()
+    assert json.loads(outcome.stdout)["program"] == "\x9b31m"
+
+
 def test_output_replaces_the_file_as_a_whole(hakmem: Command, pid: int, tmp_path: Path) -> None:
     file = tmp_path / "hakmem.prom"
     file.write_text("before")

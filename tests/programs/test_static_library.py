@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from .builder import Builder
 from .harness import Runner
 
 # What the compiler makes for whatever throws, one for all that is linked.
@@ -50,3 +51,18 @@ def test_it_defines_what_the_shared_one_does_and_nothing_else(runner: Runner, st
     public = defined(runner.library, "--dynamic")
     assert {"malloc", "hak_malloc", *SHARED_ONLY} <= public
     assert defined(static) - COMPILERS_OWN == public - SHARED_ONLY
+
+
+@pytest.mark.parametrize("kind", ["-static", "-static-pie"])
+def test_a_static_program_is_sampled_from_the_first_allocation_on(
+    runner: Runner, builder: Builder, static: Path, kind: str, tmp_path: Path
+) -> None:
+    # The compiler takes the archive before the C library's own.
+    program = builder.program("c/sampled_from_the_start.c", kind, str(static), "-lstdc++", suffix=kind)
+    profile = tmp_path / "heap"
+    finished = runner.run(
+        [program],
+        env={"HAKMEM_PROF": "1", "HAKMEM_PROF_INTERVAL": "1", "HAKMEM_PROF_FILE": str(profile)},
+    )
+    assert finished.text == "sampled\n", finished
+    assert "@ heap_v2/1\n" in profile.read_text()

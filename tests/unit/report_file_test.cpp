@@ -113,6 +113,29 @@ TEST_F(ReportFile, MayBeInAFolderThatALinkOfAnotherUserLeadsTo) {
     EXPECT_TRUE(fs::exists(path("file")));
 }
 
+TEST_F(ReportFile, ThatOnlyTheUserMayReadIsSoAlsoWhereItWasThere) {
+    const std::string file = path("file");
+    write(file, "text");
+    ASSERT_EQ(chmod(file.c_str(), 0644), 0);
+    const int fd = os_open_report(file.c_str(), 0600);
+    ASSERT_GE(fd, 0) << std::strerror(errno);
+    close(fd);
+    EXPECT_EQ(fs::status(file).permissions() & fs::perms::all, fs::perms(0600));
+    EXPECT_EQ(read(file), "");
+}
+
+TEST_F(ReportFile, ThatOnlyTheUserMayReadIsNoneOfAnotherUsers) {
+    const std::string file = geteuid() == 0 ? path("file") : "/etc/hostname";
+    if (geteuid() == 0) {
+        write(file, "text");
+        ASSERT_EQ(chown(file.c_str(), kNobody, kNobody), 0);
+    }
+    errno = 0;
+    EXPECT_EQ(os_open_report(file.c_str(), 0600), -1);
+    EXPECT_EQ(errno, EACCES);
+    EXPECT_NE(read(file), "");
+}
+
 TEST_F(ReportFile, MayBeAnOpenDescriptor) {
     const int fd = open(path("file").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     ASSERT_GE(fd, 0);

@@ -1,5 +1,7 @@
 """The commands that show what a running program's allocator does: stats, top and map."""
 
+import json
+import re
 import sys
 import time
 from pathlib import Path
@@ -104,7 +106,9 @@ def _measured(pid: int, wait: float) -> Target:
 def _rendered(target: Target, form: str | None, output: Path, *, all_classes: bool) -> str:
     publication = target.read()
     if form == "json":
-        return publication.text.rstrip("\n") + "\n"
+        text = publication.text.rstrip("\n") + "\n"
+        # The library writes ASCII, but anyone could write a file that says it is the library's.
+        return re.sub(r"[^\x00-\x7e]", lambda found: json.dumps(found[0])[1:-1], text)
     statistics = statistics_of(publication)
     now = resident_now(target.pid) if target.process else None
     rss = now.whole if now else None

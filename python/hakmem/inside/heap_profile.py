@@ -76,7 +76,7 @@ def parse_heap_profile(raw: bytes, name: str) -> HeapProfile:
             f"'{name}' is compressed (a pprof profile?), not heap_v2 text; 'go tool pprof' reads it"
         )
     text = raw.decode(errors="surrogateescape")  # paths may be any bytes
-    lines = text.splitlines()
+    lines = text.removesuffix("\n").split("\n")  # a path may hold what else ends a line
     header = _HEADER.match(lines[0]) if lines else None
     if header is None:
         raise HakmemError(

@@ -21,6 +21,7 @@ from hakmem.inside.profile_report import (
     print_places,
     print_sites,
     sites_document,
+    understood,
 )
 from hakmem.inside.sampling import sampling, switch_sampling
 from hakmem.inside.symbols import Symbolizer, parse_mappings
@@ -135,9 +136,10 @@ def _summary(found: HeapProfile) -> str:
 
 
 def _show_ranking(target: Target, kind: str, raw: bytes, top: int) -> None:
-    if kind == "sites":
-        print_sites(console(), sites_document(raw), top)
-    else:
+    with understood():
+        if kind == "sites":
+            print_sites(console(), sites_document(raw), top)
+            return
         document = fragmentation_document(raw)
         symbolizer = Symbolizer(parse_mappings(map(as_named, document.get("mappings", []))), target.root())
         print_fragmentation(console(), document, symbolizer, top)

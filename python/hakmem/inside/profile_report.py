@@ -2,7 +2,8 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,6 +120,17 @@ def _document(raw: bytes, key: str) -> dict[str, Any]:
     if not isinstance(document, dict) or not isinstance(document.get(key), list):
         raise HakmemError(f"the answer of the process has no '{key}': {_OTHER_VERSION}")
     return document
+
+
+@contextmanager
+def understood() -> Iterator[None]:
+    """What the answer holds may be anything, if it is not the library's."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise HakmemError(
+            f"the answer of the process is not as expected ({error}): {_OTHER_VERSION}"
+        ) from error
 
 
 def _print_stack(to: Console, head: str, stack: Sequence[Frame]) -> None:

@@ -44,6 +44,8 @@ def sampling(
             f"{target} samples already, once in {shown_bytes(before.interval)}: leave out --interval, or end "
             f"that first with 'hakmem profile {target.pid} --stop'"
         )
+    if before.interval:
+        interval = 0  # as it is: what was sampled so far stays, and the interval may still grow by itself
     started = before
     ours = False
 
@@ -61,10 +63,10 @@ def sampling(
             try:
                 ask(target, Kind.START, wait, interval)
             finally:
-                # If an interrupt comes just when it has started, it has.
-                header = file.header()
-                started = header.sampling
-                ours = header.interval_before == 0 and started.run != before.run
+                # If an interrupt comes just when it has started, it has; what was asked last is then another
+                # thing, and only what was so before says whose it is.
+                started = file.header().sampling
+                ours = before.interval == 0 and started.interval != 0 and started.run != before.run
             _wait_alive(target, seconds)
             yield require_whole
         finally:

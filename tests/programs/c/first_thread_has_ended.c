@@ -1,7 +1,6 @@
 /* The first thread ends by pthread_exit and the others go on: /proc/self is that of a thread which is no
  * more. Blocks of libc's are recognised, figures are right, what a sleeping thread caches goes, and the
  * library's own thread follows where the program gives up rights. */
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -9,7 +8,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "hakmem.h"
+#include "../../../include/hakmem.h"
 #include "library.h"
 
 #define PATIENCE_MS 30000

@@ -1,6 +1,5 @@
 /* Blocks that libc's own allocator made, as its internals do, reach the library's functions: each
  * must be recognised and handed to libc. */
-#define _GNU_SOURCE
 #include <malloc.h>
 #include <pthread.h>
 #include <sys/mman.h>
