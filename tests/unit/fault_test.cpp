@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -594,6 +595,8 @@ TEST_P(FaultOfReserveAfterADrop, WhatIsKeptForLaterServesBeforeThereIsNoMemory) 
     while (void *block = hak_malloc(64 << 10)) {
         others.push_back(block);
     }
+    // After one collection, which the request that failed has had, the next comes a second later at most.
+    std::this_thread::sleep_for(std::chrono::seconds(1));
     Random random(7);
     shuffle(blocks, random);
     free_blocks(blocks);
