@@ -143,10 +143,11 @@ def _publish(memory: mmap.mmap, program: Program, ticks: int, publications: int)
 def _sample(memory: mmap.mmap, program: Program, kind: int, argument: int) -> None:
     """Starts and stops to sample, as the library does: what it does already changes nothing."""
     _, before, run = SAMPLING.unpack_from(memory, SAMPLING_OFFSET)
-    interval = before
     anew = program.intervals.get(str(kind))  # type: ignore[call-overload] # JSON has no other keys
     if anew is not None:
-        interval = anew
+        run += anew != before
+        before = anew
+    interval = before
     if kind == START:
         interval = argument or before or DEFAULT_INTERVAL
     elif kind == STOP:

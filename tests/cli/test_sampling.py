@@ -116,6 +116,13 @@ def test_seconds_after_start_leave_it_sampling(hakmem: Command, tmp_path: Path) 
     assert requests(log) == ["5 0", "5 0", "1 0"]
 
 
+def test_what_began_to_sample_since_it_published_is_left_sampling(hakmem: Command, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with running(Program(STATISTICS, {1: PROFILE}, log=str(log), intervals={5: 1 << 20})) as process:
+        assert hakmem("profile", str(process.pid), "--seconds", "0", "-o", tmp_path / "heap").status == 0
+    assert requests(log) == ["5 0", "1 0"]
+
+
 def test_another_interval_than_that_of_others_is_refused(hakmem: Command, tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.touch()

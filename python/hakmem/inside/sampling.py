@@ -60,13 +60,15 @@ def sampling(
 
     with ended_in_order():
         try:
+            interval_before = before.interval
             try:
                 ask(target, Kind.START, wait, interval)
+                interval_before = file.header().interval_before  # it may have begun since it was published
             finally:
                 # If an interrupt comes just when it has started, it has; what was asked last is then another
-                # thing, and only what was so before says whose it is.
+                # thing, and only what was published says whose it is.
                 started = file.header().sampling
-                ours = before.interval == 0 and started.interval != 0 and started.run != before.run
+                ours = interval_before == 0 and started.interval != 0 and started.run != before.run
             _wait_alive(target, seconds)
             yield require_whole
         finally:
