@@ -54,6 +54,27 @@ static inline size_t bench_random_between(struct bench_random *random, size_t le
     return least + bench_random_below(random, most - least + 1);
 }
 
+/* The options of a program whose blocks are from --min to --max bytes long, and, behind bench_start(), the
+ * check that they are a range. */
+#define BENCH_RANGE_OF_SIZES(min_value, max_value, max_help)                                                 \
+    {.name = "min",                                                                                          \
+     .kind = BENCH_BYTES,                                                                                    \
+     .value = (min_value),                                                                                   \
+     .least = BENCH_LEAST_BLOCK,                                                                             \
+     .most = BENCH_GIB,                                                                                      \
+     .help = "least size of a block"},                                                                       \
+    {                                                                                                        \
+        .name = "max", .kind = BENCH_BYTES, .value = (max_value), .least = BENCH_LEAST_BLOCK,                \
+        .most = BENCH_GIB, .help = (max_help)                                                                \
+    }
+#define BENCH_SIZES_ALIKE "greatest size; all between are equally likely"
+
+static inline void bench_require_range(uint64_t min, uint64_t max) {
+    if (min > max) {
+        bench_bad_argument("--min %zu exceeds --max %zu: give a range", (size_t)min, (size_t)max);
+    }
+}
+
 struct bench_worker {
     _Alignas(BENCH_LINE) unsigned index; /* from 0 */
     struct bench_random random;          /* its own stream */

@@ -5,18 +5,7 @@ static uint64_t min, max, slots, operations, threads, touch;
 static const char *const touch_names[] = {"word", "pages", "all", NULL};
 
 static const struct bench_option options[] = {
-    {.name = "min",
-     .kind = BENCH_BYTES,
-     .value = &min,
-     .least = BENCH_LEAST_BLOCK,
-     .most = BENCH_GIB,
-     .help = "least size of a block"},
-    {.name = "max",
-     .kind = BENCH_BYTES,
-     .value = &max,
-     .least = BENCH_LEAST_BLOCK,
-     .most = BENCH_GIB,
-     .help = "greatest size; all between are equally likely"},
+    BENCH_RANGE_OF_SIZES(&min, &max, BENCH_SIZES_ALIKE),
     {.name = "slots",
      .kind = BENCH_COUNT,
      .value = &slots,
@@ -91,9 +80,7 @@ int churn_main(const struct churn_shape *shape, int argc, char **argv) {
                                       .options = options,
                                       .option_count = BENCH_COUNT_OF(options)};
     bench_start(&workload, argc, argv);
-    if (min > max) {
-        bench_bad_argument("--min %zu exceeds --max %zu: give a range", (size_t)min, (size_t)max);
-    }
+    bench_require_range(min, max);
 
     double fill_seconds = 0;
     double seconds = bench_run((unsigned)threads, work, &fill_seconds);

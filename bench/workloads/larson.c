@@ -11,18 +11,7 @@ static uint64_t generations = 20;
 static uint64_t operations = 100000;
 
 static const struct bench_option options[] = {
-    {.name = "min",
-     .kind = BENCH_BYTES,
-     .value = &min,
-     .least = BENCH_LEAST_BLOCK,
-     .most = BENCH_GIB,
-     .help = "least size of a block"},
-    {.name = "max",
-     .kind = BENCH_BYTES,
-     .value = &max,
-     .least = BENCH_LEAST_BLOCK,
-     .most = BENCH_GIB,
-     .help = "greatest size; all between are equally likely"},
+    BENCH_RANGE_OF_SIZES(&min, &max, BENCH_SIZES_ALIKE),
     {.name = "slots",
      .kind = BENCH_COUNT,
      .value = &slots,
@@ -122,9 +111,7 @@ static void work(struct bench_worker *worker, void *unused) {
 
 int main(int argc, char **argv) {
     bench_start(&larson, argc, argv);
-    if (min > max) {
-        bench_bad_argument("--min %zu exceeds --max %zu: give a range", (size_t)min, (size_t)max);
-    }
+    bench_require_range(min, max);
     double seconds = bench_run((unsigned)threads, work, NULL);
     struct bench_figure figures[] = {
         {"threads", (double)threads},

@@ -10,18 +10,7 @@ static uint64_t min = 1000, max = 1000, heap = 64 * BENCH_MIB, rounds = 12;
 static const char *const order_names[] = {"built", "none", NULL};
 
 static const struct bench_option options[] = {
-    {.name = "min",
-     .kind = BENCH_BYTES,
-     .value = &min,
-     .least = BENCH_LEAST_BLOCK,
-     .most = BENCH_GIB,
-     .help = "bytes of the smallest block"},
-    {.name = "max",
-     .kind = BENCH_BYTES,
-     .value = &max,
-     .least = BENCH_LEAST_BLOCK,
-     .most = BENCH_GIB,
-     .help = "bytes of the largest; all sizes between are equally likely"},
+    BENCH_RANGE_OF_SIZES(&min, &max, BENCH_SIZES_ALIKE),
     {.name = "heap",
      .kind = BENCH_BYTES,
      .value = &heap,
@@ -58,9 +47,7 @@ static void swap(void **a, void **b) {
 
 int main(int argc, char **argv) {
     bench_start(&workload, argc, argv);
-    if (max < min) {
-        bench_bad_argument("--max: it must not be less than --min");
-    }
+    bench_require_range(min, max);
     if (heap < max) {
         bench_bad_argument("--heap: it must hold at least one block of --max");
     }

@@ -10,18 +10,7 @@ static uint64_t threads = 2;
 static uint64_t rounds = 5000;
 
 static const struct bench_option options[] = {
-    {.name = "min",
-     .kind = BENCH_BYTES,
-     .value = &min,
-     .least = BENCH_LEAST_BLOCK,
-     .most = BENCH_GIB,
-     .help = "least size of a block"},
-    {.name = "max",
-     .kind = BENCH_BYTES,
-     .value = &max,
-     .least = BENCH_LEAST_BLOCK,
-     .most = BENCH_GIB,
-     .help = "greatest size, which is the rarest: the chance falls linearly"},
+    BENCH_RANGE_OF_SIZES(&min, &max, "greatest size, which is the rarest: the chance falls linearly"),
     {.name = "slots",
      .kind = BENCH_COUNT,
      .value = &slots,
@@ -129,9 +118,7 @@ static void work(struct bench_worker *worker, void *context) {
 
 int main(int argc, char **argv) {
     bench_start(&rptest, argc, argv);
-    if (min > max) {
-        bench_bad_argument("--min %zu exceeds --max %zu: give a range", (size_t)min, (size_t)max);
-    }
+    bench_require_range(min, max);
     struct batch_queue *queues = bench_table(threads, sizeof *queues);
     for (size_t i = 0; i < threads; i++) {
         batch_queue_init(&queues[i], MOST_WAITING);

@@ -9,18 +9,7 @@ static uint64_t pairs = 1;
 static uint64_t operations = 5000000;
 
 static const struct bench_option options[] = {
-    {.name = "min",
-     .kind = BENCH_BYTES,
-     .value = &min,
-     .least = BENCH_LEAST_BLOCK,
-     .most = BENCH_GIB,
-     .help = "least size of a block"},
-    {.name = "max",
-     .kind = BENCH_BYTES,
-     .value = &max,
-     .least = BENCH_LEAST_BLOCK,
-     .most = BENCH_GIB,
-     .help = "greatest size; all between are equally likely"},
+    BENCH_RANGE_OF_SIZES(&min, &max, BENCH_SIZES_ALIKE),
     {.name = "batch",
      .kind = BENCH_COUNT,
      .value = &batch_blocks,
@@ -93,9 +82,7 @@ static void work(struct bench_worker *worker, void *context) {
 
 int main(int argc, char **argv) {
     bench_start(&xmalloc, argc, argv);
-    if (min > max) {
-        bench_bad_argument("--min %zu exceeds --max %zu: give a range", (size_t)min, (size_t)max);
-    }
+    bench_require_range(min, max);
     struct batch_queue *queues = bench_table(pairs, sizeof *queues);
     for (size_t i = 0; i < pairs; i++) {
         batch_queue_init(&queues[i], depth);

@@ -12,12 +12,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static void path_of(struct text *path, int thread, const char *file) {
-    text_string(path, "/proc/self/task/");
-    text_decimal(path, (uint64_t)thread);
-    text_string(path, file);
-}
-
 /* The decimal number at the end of `line`; 0 if there is none. */
 static uint64_t last_number(const struct text *line) {
     uint64_t number = 0;
@@ -34,11 +28,8 @@ static uint64_t last_number(const struct text *line) {
 /* The sum of "voluntary_ctxt_switches:" and "nonvoluntary_ctxt_switches:". The last of the numbers that the
  * thread has in the namespaces around it ("NSpid:") must be its own, or /proc is of another one. */
 bool os_switches(int thread, uint64_t *out) {
-    char buffer[64];
-    struct text path = TEXT_ON(buffer);
     struct reader r;
-    path_of(&path, thread, "/status");
-    if (!reader_open(&r, buffer)) {
+    if (!reader_open_of_thread(&r, thread, "status")) {
         return false;
     }
     unsigned found = 0;
@@ -65,11 +56,8 @@ bool os_switches(int thread, uint64_t *out) {
  * file has "-1 0xstack 0xinstruction" or "running" then, else
  * "number 0x… 0x… 0x… 0x… 0x… 0x… 0xstack 0xinstruction". */
 static bool read_call(int thread, struct os_sleep *out) {
-    char buffer[64];
-    struct text path = TEXT_ON(buffer);
     struct reader r;
-    path_of(&path, thread, "/syscall");
-    if (!reader_open(&r, buffer)) {
+    if (!reader_open_of_thread(&r, thread, "syscall")) {
         return false;
     }
     uint64_t fields[9] = {0};
@@ -97,12 +85,9 @@ static bool read_call(int thread, struct os_sleep *out) {
 }
 
 bool os_is_running(int thread) {
-    char buffer[64];
-    struct text path = TEXT_ON(buffer);
     struct reader r;
     int saved_errno = errno;
-    path_of(&path, thread, "/syscall");
-    bool running = reader_open(&r, buffer);
+    bool running = reader_open_of_thread(&r, thread, "syscall");
     if (running) {
         running = reader_next(&r) == 'r'; /* "running" */
         os_close(r.fd);

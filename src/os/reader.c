@@ -1,5 +1,8 @@
 #include "os/reader.h"
 
+#include "base/bits.h"
+#include "base/text.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -10,6 +13,16 @@ bool reader_open(struct reader *r, const char *path) {
     r->last = 0;
     r->at = r->filled = 0;
     return r->fd >= 0;
+}
+
+COLD bool reader_open_of_thread(struct reader *r, int thread, const char *file) {
+    char buffer[64];
+    struct text path = TEXT_ON(buffer);
+    text_string(&path, "/proc/self/task/");
+    text_decimal(&path, (uint64_t)thread);
+    text_string(&path, "/");
+    text_string(&path, file);
+    return reader_open(r, buffer);
 }
 
 int reader_next(struct reader *r) {

@@ -18,6 +18,8 @@ struct reader {
 
 /* False with errno if the file cannot be opened. */
 bool reader_open(struct reader *reader, const char *path);
+/* The same for `file` of a thread of the process's, by its id: "status", for example. */
+bool reader_open_of_thread(struct reader *reader, int thread, const char *file);
 /* The next byte, or -1 at the end and after an error. */
 int reader_next(struct reader *reader);
 

@@ -77,21 +77,17 @@ bool os_program_has_threads(void) {
     return &__libc_single_threaded == NULL || __libc_single_threaded == 0;
 }
 
-/* Hashes the lines of a thread's status that tell of its credentials; `ended` says whether it is a thread
- * that has ended, whose credentials nothing changes any more. */
-COLD static uint64_t hash_credentials(const char *status, bool *ended) {
+/* Hashes the lines of a thread's status that tell of its credentials, and closes it; `ended` says whether it
+ * is a thread that has ended, whose credentials nothing changes any more. */
+COLD static uint64_t hash_credentials(struct reader *status, bool *ended) {
     static const char *const lines[] = {"Uid:", "Gid:", "Groups:", "Cap", "NoNewPrivs:", "Seccomp"};
-    struct reader r;
     uint64_t hash = 14695981039346656037u; /* FNV-1a */
     *ended = false;
-    if (!reader_open(&r, status)) {
-        return 0;
-    }
-    while (reader_next(&r) >= 0) {
+    while (reader_next(status) >= 0) {
         char line[128];
         struct text text = TEXT_ON(line);
-        for (; r.last >= 0 && r.last != '\n'; reader_next(&r)) {
-            text_char(&text, (char)r.last);
+        for (; status->last >= 0 && status->last != '\n'; reader_next(status)) {
+            text_char(&text, (char)status->last);
         }
         *ended = *ended || strncmp(line, "State:\tZ", strlen("State:\tZ")) == 0;
         for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
@@ -101,24 +97,22 @@ COLD static uint64_t hash_credentials(const char *status, bool *ended) {
             }
         }
     }
-    os_close(r.fd);
+    os_close(status->fd);
     return hash;
 }
 
 COLD uint64_t os_credentials(int witness) {
     static _Atomic uint64_t differs; /* relaxed: each addition gives another number */
+    struct reader status;
     bool ended;
-    uint64_t hash = hash_credentials("/proc/self/status", &ended);
-    if (!ended) {
-        return hash;
+    if (!reader_open(&status, "/proc/self/status")) {
+        return 0;
     }
-    char buffer[64];
-    struct text path = TEXT_ON(buffer);
-    text_string(&path, "/proc/self/task/");
-    text_decimal(&path, (uint64_t)witness);
-    text_string(&path, "/status");
-    hash = hash_credentials(buffer, &ended);
-    return hash != 0 && !ended ? hash : atomic_fetch_add_explicit(&differs, 1, memory_order_relaxed);
+    uint64_t hash = hash_credentials(&status, &ended);
+    if (ended && reader_open_of_thread(&status, witness, "status")) {
+        hash = hash_credentials(&status, &ended);
+    }
+    return !ended ? hash : atomic_fetch_add_explicit(&differs, 1, memory_order_relaxed);
 }
 
 #if SANITIZED
