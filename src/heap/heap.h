@@ -111,7 +111,8 @@ struct kept_runs {
     /* Uses that runs kept in vain are charged to; frees that the last pause was to last, and that are left of
      * it. */
     uint32_t credit, patience, left_out;
-    uint32_t puts;             /* runs that were to be kept, since the start */
+    bool missed;   /* one was wanted since the last was replaced, and those that were kept did not fit */
+    uint32_t puts; /* runs that were to be kept, since the start */
     int64_t tails_later_bytes; /* changes that tails_change has not counted yet */
     uint64_t surplus_ticks;    /* os_ticks when return_surplus was last called */
     uint32_t least_slabs;      /* the least that kept_slabs was since then */

@@ -34,6 +34,10 @@
 #define FREES_LEFT_OUT 256
 #define FREES_LEFT_OUT_MOST 16384
 
+/* Where no more may be kept, and all that is kept is of use, so many frees are left out before the next look,
+ * or fewer, if a kept run is taken before. */
+#define FREES_LEFT_OUT_FULL 16
+
 static uintptr_t block_of(uintptr_t word) {
     return word & ~LENGTH_MASK;
 }
@@ -152,8 +156,37 @@ static bool may_keep(const struct kept_runs *runs, size_t slabs) {
     return arena_may_keep(slabs, runs->wanted <= bits32_below(SHORT_SLABS + 1));
 }
 
-/* Looks whether a run of `slabs` slabs, which was freed last, may be kept, and returns the oldest to make
- * room for it. False if it may not: too many were kept in vain, or it alone is too much. */
+/* Returns the oldest runs to make room for `slabs` slabs. False if too many were kept in vain. */
+static bool replace_oldest(struct heap *heap, size_t slabs) {
+    struct kept_runs *runs = &heap->runs;
+    runs->missed = false;
+    for (unsigned i = 1; i <= RUNS_KEPT; i++) {
+        if (return_one(&runs->words[(runs->newest + i) % RUNS_KEPT]) > 0) {
+            count_kept(heap, kept_slabs(runs));
+            if (is_in_vain(heap)) {
+                return false;
+            }
+            if (may_keep(runs, slabs)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* No run can be kept beside those that are: has the heap keep none until one of them is taken, or for some
+ * frees. */
+static void leave_out_next(struct heap *heap) {
+    struct kept_runs *runs = &heap->runs;
+    if (runs->left_out == 0 && kept_slabs(runs) == 0) {
+        leave_out(heap);
+    } else if (runs->left_out == 0) {
+        runs->left_out = FREES_LEFT_OUT_FULL;
+    }
+}
+
+/* Looks whether a run of `slabs` slabs, which was freed last, may be kept: beside the others, or instead of
+ * the oldest, where these do not fit what is wanted or are more than may be kept by now. */
 static NOINLINE bool make_room(struct heap *heap, size_t slabs) {
     struct kept_runs *runs = &heap->runs;
     heap_enter(heap);
@@ -161,40 +194,41 @@ static NOINLINE bool make_room(struct heap *heap, size_t slabs) {
         return_surplus(runs);
     }
     count_kept(heap, kept_slabs(runs));
-    bool done = may_keep(runs, slabs);
-    for (unsigned i = 1; !done && i <= RUNS_KEPT; i++) {
-        if (return_one(&runs->words[(runs->newest + i) % RUNS_KEPT]) > 0) {
-            count_kept(heap, kept_slabs(runs));
-            done = !is_in_vain(heap) && may_keep(runs, slabs);
-        }
-    }
+    bool done =
+        may_keep(runs, slabs) || ((runs->missed || !may_keep(runs, 0)) && replace_oldest(heap, slabs));
     set_kept(runs, kept_slabs(runs));
     if (done) {
         count_kept(heap, runs->kept_slabs + slabs);
         arena_look();
         decay_look();
         count_kept(heap, kept_slabs(runs) + slabs); /* both looks may have returned what was kept */
-    } else if (runs->left_out == 0) {
-        leave_out(heap);
+    } else {
+        leave_out_next(heap);
     }
     heap_leave(heap);
     return done;
 }
 
-/* Sets `newest`, whose slot holds a run, to an empty slot; if there is none, that run, the oldest, is
- * returned. False if too many were kept in vain. */
-static NOINLINE bool find_place(struct heap *heap) {
+/* Sets `newest` to an empty slot, where it was `full`; if there is none, the run in it, the oldest, is
+ * returned. False if all are of use, or too many were kept in vain. */
+static NOINLINE bool find_place(struct heap *heap, unsigned full) {
     struct kept_runs *runs = &heap->runs;
-    for (unsigned i = 1; i < RUNS_KEPT; i++) {
-        unsigned at = (runs->newest + i) % RUNS_KEPT;
+    for (unsigned i = 0; i < RUNS_KEPT; i++) {
+        unsigned at = (full + i) % RUNS_KEPT;
         /* relaxed: a hint; only the owner fills a slot */
         if (atomic_load_explicit(&runs->words[at], memory_order_relaxed) == 0) {
             runs->newest = at;
             return true;
         }
     }
+    if (!runs->missed) {
+        leave_out_next(heap);
+        return false;
+    }
+    runs->missed = false;
     heap_enter(heap);
-    set_kept(runs, runs->kept_slabs - return_one(&runs->words[runs->newest]));
+    set_kept(runs, runs->kept_slabs - return_one(&runs->words[full]));
+    runs->newest = full;
     bool found = !is_in_vain(heap);
     heap_leave(heap);
     return found;
@@ -223,10 +257,11 @@ bool runs_put(struct heap *heap, struct slab *head, uintptr_t block) {
     if (UNLIKELY(look || runs->kept_slabs + slabs > counted) && !make_room(heap, slabs)) {
         return false;
     }
-    runs->newest = (runs->newest + 1) % RUNS_KEPT;
+    unsigned next = (runs->newest + 1) % RUNS_KEPT;
     /* relaxed: as in find_place */
-    if (UNLIKELY(atomic_load_explicit(&runs->words[runs->newest], memory_order_relaxed) != 0) &&
-        !find_place(heap)) {
+    if (LIKELY(atomic_load_explicit(&runs->words[next], memory_order_relaxed) == 0)) {
+        runs->newest = next;
+    } else if (!find_place(heap, next)) {
         return false;
     }
     runs->kept_slabs += (uint32_t)slabs;
@@ -265,10 +300,12 @@ uintptr_t runs_take(struct heap *heap, unsigned slabs) {
         if (word != 0) {
             runs->newest = (at - 1) % RUNS_KEPT;
             set_kept(runs, runs->kept_slabs - slabs);
+            runs->left_out = 0;
             note_use(heap);
             return block_of(word);
         }
     }
+    runs->missed = true;
     return 0;
 }
 

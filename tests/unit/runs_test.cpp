@@ -126,6 +126,23 @@ TEST_F(Runs, OfSeveralBuffersOfSeveralLengthsAreKept) {
     EXPECT_GE(counter("large_kept"), before + 3 * 90);
 }
 
+// Of more than may be kept those are kept that may: none is given back for the next, which is no better.
+TEST_F(Runs, OfMoreBuffersThanMayStayAreKeptAsFarAsTheyMay) {
+    constexpr std::size_t kRounds = 1000;
+    constexpr std::size_t kLarge = 244'000; // 2816K has room for eleven
+    const std::uint64_t before = counter("large_kept");
+    for (std::size_t round = 0; round < kRounds; round++) {
+        std::vector<void *> buffers(20);
+        for (void *&buffer : buffers) {
+            buffer = hak_malloc(kLarge);
+        }
+        for (void *buffer : buffers) {
+            hak_free(buffer);
+        }
+    }
+    EXPECT_GE(counter("large_kept") - before, kRounds * 8);
+}
+
 TEST_F(Runs, OfLengthsThatAreNotTakenAgainAreNotKept) {
     const std::uint64_t before = counter("large_kept");
     void *grown = nullptr;
