@@ -5,9 +5,10 @@
  *
  * Unless a function says otherwise: sizes are in bytes; any thread may call it at any time, before
  * main, inside atexit handlers and after fork included (but not in a child that `_Fork` or clone made of a
- * process with threads); it must not be called from a signal handler; it never allocates through itself.
- * Blocks are aligned to 16 bytes (8 bytes for requests of 8 bytes or less) and may be passed between the hak_
- * names and the standard names freely.
+ * process with threads, nor in an ifunc resolver); it must not be called from a signal handler; it never
+ * allocates through itself. Blocks are aligned to 16 bytes (8 bytes for requests of 8 bytes or less) and may
+ * be passed between the hak_ names and the standard names freely, where these are the library's: in a program
+ * that preloads or links it, not in one that only loads a plugin which is linked with it.
  */
 #ifndef HAKMEM_H
 #define HAKMEM_H
@@ -40,8 +41,9 @@ HAK_EXPORT void *hak_malloc(size_t size);
 HAK_EXPORT void *hak_calloc(size_t count, size_t size);
 
 /* As realloc: NULL `ptr` allocates; `size` 0 frees `ptr` and returns NULL (as glibc). NULL with errno
- * ENOMEM on failure, and the old block is untouched. In place where the block or its run can hold `size`;
- * huge blocks move by mremap, not by copying. */
+ * ENOMEM on failure, and the old block is untouched; never where it could hold `size`. In place where the
+ * block, or its run, can hold `size` and more than half of it stays in use; huge blocks move by mremap, not by
+ * copying. */
 HAK_EXPORT void *hak_realloc(void *ptr, size_t size);
 
 /* `alignment` must be a power of two (any, beyond a page too), else NULL and EINVAL; ENOMEM as malloc. */
@@ -55,8 +57,9 @@ HAK_EXPORT void hak_free(void *ptr);
  * as in hak_free; of a block of libc's it is what libc says. */
 HAK_EXPORT size_t hak_usable_size(const void *ptr);
 
-/* Bytes that a request of `size` would get at least; 0 if no request of that size can succeed. (From 2 KiB on
- * it may get a free block of a larger class, before a new page is touched.) */
+/* Bytes that a request of `size` would get at least, as of now; 0 above PTRDIFF_MAX. (From 2 KiB on it may
+ * get a free block of a larger class, before a new page is touched.) Later it may be less, when the program
+ * has got classes of its own: ask for what this says, or ask hak_usable_size of the block. */
 HAK_EXPORT size_t hak_good_size(size_t size);
 
 /* Size classes */
@@ -167,7 +170,7 @@ typedef struct hak_option_info {
     const char *default_value;
     const char *description;
     const char *source; /* "default", "profile", "hakmem_conf", "environment" or "api" */
-    char value[128];    /* in force now */
+    char value[128];    /* in force now; the first 127 characters of a longer one */
 } hak_option_info_t;
 
 /* The number of options, which have the indices from 0 on. */

@@ -19,14 +19,15 @@
 
 /* prlimit, after which the allocator spares address space if that is limited now. */
 static int set_limit(pid_t process, int resource, const struct rlimit *limit, struct rlimit *before) {
-    struct rlimit old; /* `limit`, which is still needed, and `before` may be the same variable */
-    int result = (int)syscall(SYS_prlimit64, process, resource, limit, before != NULL ? &old : NULL);
+    struct rlimit old; /* where `limit`, which is still needed, and `before` are the same variable */
+    bool same = before != NULL && before == limit;
+    int result = (int)syscall(SYS_prlimit64, process, resource, limit, same ? &old : before);
     /* Not if the limit is another process's, and not in a child of vfork, which has its parent's memory. */
     if (result == 0 && limit != NULL && resource == RLIMIT_AS &&
         (process == 0 || process == os_process_id()) && os_in_own_process()) {
         arena_spare_address_space(limit->rlim_cur); /* RLIM_INFINITY is the largest of all */
     }
-    if (result == 0 && before != NULL) {
+    if (result == 0 && same) {
         *before = old;
     }
     return result;

@@ -9,13 +9,18 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <new>
 
 #ifdef HAKMEM_NO_CXX_RUNTIME
 #include <dlfcn.h>
+#include <link.h>
 
 extern "C" void hak_cxx_report(const char *message);
+// Where the library begins and ends: the linker's names.
+extern "C" const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern "C" const char _end[] __attribute__((visibility("hidden")));
 #endif
 
 namespace {
@@ -24,35 +29,71 @@ using Handler = void (*)();
 
 #ifdef HAKMEM_NO_CXX_RUNTIME
 
-// The address of a function of the C++ runtime; null if none is loaded. The runtime may be a plug-in's, which
-// global look-up does not find, so the libraries are also asked by name.
-void *runtime_symbol(const char *name) {
-    static const char *const runtimes[] = {"libstdc++.so.6", "libc++abi.so.1", "libc++.so.1"};
-    if (void *found = dlsym(RTLD_NEXT, name)) {
-        return found;
-    }
-    for (const char *runtime : runtimes) {
-        if (void *library = dlopen(runtime, RTLD_LAZY | RTLD_NOLOAD)) {
-            void *found = dlsym(library, name);
-            dlclose(library);
-            if (found != nullptr) {
-                return found;
-            }
-        }
-    }
-    return nullptr;
+// The runtime may be a plug-in's, which global look-up does not find, or linked into the program or a
+// plug-in: every object is asked. The place of an object in the list of all that are loaded, and its name.
+struct Loaded {
+    std::size_t left;
+    const char *name;
+};
+
+__attribute__((cold)) int count_down(dl_phdr_info *info, std::size_t, void *wanted) {
+    auto *loaded = static_cast<Loaded *>(wanted);
+    loaded->name = info->dlpi_name;
+    return loaded->left-- == 0 ? 1 : 0;
 }
 
-Handler current_handler() {
+__attribute__((cold)) void *symbol_in(const char *object, const char *name) {
+    void *library = dlopen(object, RTLD_LAZY | RTLD_NOLOAD);
+    void *found = library == nullptr ? nullptr : dlsym(library, name);
+    if (library != nullptr) {
+        dlclose(library);
+    }
+    return found;
+}
+
+// Whether it is this library's: global look-up finds its forms of operator new before the runtime's.
+__attribute__((cold)) bool is_own(const void *symbol) {
+    auto address = reinterpret_cast<std::uintptr_t>(symbol);
+    return address >= reinterpret_cast<std::uintptr_t>(__ehdr_start) &&
+           address < reinterpret_cast<std::uintptr_t>(_end);
+}
+
+// The address of a symbol of the C++ runtime, whichever is loaded; null if none is.
+__attribute__((cold)) void *runtime_symbol(const char *name) {
+    void *found = dlsym(RTLD_NEXT, name);
+    for (std::size_t i = 0; found == nullptr; i++) {
+        Loaded object{i, nullptr};
+        if (dl_iterate_phdr(count_down, &object) == 0) {
+            break;
+        }
+        found = symbol_in(object.name[0] == '\0' ? nullptr : object.name, name);
+        if (found != nullptr && is_own(found)) {
+            found = nullptr;
+        }
+    }
+    return found;
+}
+
+__attribute__((cold)) Handler current_handler() {
     using Getter = Handler (*)();
     auto get = reinterpret_cast<Getter>(runtime_symbol("_ZSt15get_new_handlerv"));
     return get == nullptr ? nullptr : get();
 }
 
-[[noreturn]] void throw_bad_alloc() {
-    using Thrower = void (*)();
-    if (auto raise = reinterpret_cast<Thrower>(runtime_symbol("_ZSt17__throw_bad_allocv"))) {
-        raise();
+// As the runtime's own function for this does, which is not in every program that has linked the runtime
+// statically: what a handler for bad_alloc needs is in each that has one.
+[[noreturn]] __attribute__((cold)) void throw_bad_alloc() {
+    using Allocate = void *(*)(std::size_t);
+    using Throw = void (*)(void *, void *, void *);
+    auto allocate_exception = reinterpret_cast<Allocate>(runtime_symbol("__cxa_allocate_exception"));
+    auto raise = reinterpret_cast<Throw>(runtime_symbol("__cxa_throw"));
+    void *type = runtime_symbol("_ZTISt9bad_alloc");
+    auto *table = static_cast<void **>(runtime_symbol("_ZTVSt9bad_alloc"));
+    void *destructor = runtime_symbol("_ZNSt9bad_allocD1Ev");
+    if (allocate_exception != nullptr && raise != nullptr && type != nullptr && table != nullptr) {
+        auto **exception = static_cast<void **>(allocate_exception(sizeof(void *)));
+        *exception = table + 2; // where the vtable's functions begin, in the Itanium ABI
+        raise(exception, type, destructor);
     }
     hak_cxx_report("operator new: out of memory, and no C++ runtime to throw std::bad_alloc; aborting");
     std::abort();

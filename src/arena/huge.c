@@ -109,7 +109,8 @@ struct slab *arena_take_huge(size_t bytes, size_t alignment, struct zeros *zeros
     struct huge_pages_found found = {0};
     if (superslabs > (size_t)1 << (ADDRESS_BITS - SUPERSLAB_SHIFT) ||
         with_slack > (size_t)1 << (ADDRESS_BITS - SUPERSLAB_SHIFT) ||
-        (UNLIKELY(bytes >= ASKED_FOR_BYTES) && !may_have(bytes))) {
+        (UNLIKELY(with_slack >= ASKED_FOR_BYTES >> SUPERSLAB_SHIFT) &&
+         !may_have(with_slack << SUPERSLAB_SHIFT))) {
         return NULL;
     }
     lock_acquire(&arena.lock);

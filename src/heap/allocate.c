@@ -299,12 +299,18 @@ static void note_resized(void *p, size_t had) {
     }
 }
 
+/* Programs that shrink a block expect no failure. */
+static COLD NOINLINE void *reallocate_without_memory(void *p, size_t held, size_t size) {
+    return size <= held ? p : NULL;
+}
+
 static void *reallocate_by_copy(void *p, size_t held, size_t size) {
     void *fresh = fast_allocate(size);
-    if (fresh != NULL) {
-        memcpy(fresh, p, min_size(held, size));
-        fast_release(p);
+    if (UNLIKELY(fresh == NULL)) {
+        return reallocate_without_memory(p, held, size);
     }
+    memcpy(fresh, p, min_size(held, size));
+    fast_release(p);
     return fresh;
 }
 

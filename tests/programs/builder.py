@@ -26,9 +26,10 @@ class Builder:
         """
         return self._build(source, suffix, [*flags, "-pthread", "-ldl"])
 
-    def plugin(self, source: str) -> Path:
+    def plugin(self, source: str, *flags: str, suffix: str = "") -> Path:
         """A shared object that can be unloaded, which symbols unique to the process would prevent."""
-        return self._build(source, ".so", ["-fPIC", "-shared", "-fno-gnu-unique", "-pthread"])
+        unloadable = ["-fPIC", "-shared", "-fno-gnu-unique", "-pthread"]
+        return self._build(source, f"{suffix}.so", [*unloadable, *flags])
 
     def _build(self, source: str, suffix: str, flags: list[str]) -> Path:
         path = self._sources / source

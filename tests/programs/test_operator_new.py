@@ -29,6 +29,12 @@ def test_c_program_loads_and_unloads_cpp_plugin(runner: Runner, builder: Builder
     runner.same_output([host, plugin, "300"])
 
 
+def test_plugin_with_a_runtime_of_its_own_gets_bad_alloc(runner: Runner, builder: Builder) -> None:
+    host = builder.program("c/plugin_stays.c")
+    plugin = builder.plugin("cpp/plugin.cpp", "-static-libstdc++", "-static-libgcc", suffix="_own_runtime")
+    runner.same_output([host, plugin])
+
+
 @pytest.mark.parametrize("linked", [False, True], ids=["preloaded", "static"])
 @pytest.mark.parametrize("forms", ["ALL", "ARRAYS"])
 def test_forms_that_a_program_replaces_serve_the_others(

@@ -581,6 +581,35 @@ TEST(FaultOfReserve, MemoryThatIsFreeServesBeforeThereIsNone) {
     free_blocks(others);
 }
 
+// Programs that shrink a block take no memory for none.
+TEST(FaultOfReserve, LeavesABlockWhereItIsThatIsToShrink) {
+    constexpr std::size_t kWanted = 100;
+    std::vector<unsigned char *> blocks;
+    for (std::size_t size : {std::size_t{60'000}, kMiB, 9 * kMiB}) {
+        blocks.push_back(static_cast<unsigned char *>(hak_malloc(size)));
+        std::memset(blocks.back(), 0xA5, size);
+    }
+    os_fault_set(OS_FAULT_RESERVE, 0, kEveryCall);
+    os_fault_set(OS_FAULT_COMMIT, 0, kEveryCall);
+    std::vector<void *> others;
+    for (std::size_t size : {kMiB, std::size_t{64 << 10}, kWanted}) {
+        while (void *block = hak_malloc(size)) {
+            others.push_back(block);
+        }
+    }
+    for (unsigned char *&block : blocks) {
+        auto *shrunk = static_cast<unsigned char *>(hak_realloc(block, kWanted));
+        ASSERT_NE(shrunk, nullptr);
+        EXPECT_EQ(std::count(shrunk, shrunk + kWanted, 0xA5), static_cast<std::ptrdiff_t>(kWanted));
+        block = shrunk;
+    }
+    switch_faults_off();
+    free_blocks(others);
+    for (unsigned char *block : blocks) {
+        hak_free(block);
+    }
+}
+
 // Of blocks freed in no order, the few that a thread keeps for its next allocations lie in most of their
 // slabs.
 class FaultOfReserveAfterADrop : public testing::TestWithParam<void *(*)(std::size_t)> {};

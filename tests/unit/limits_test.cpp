@@ -71,6 +71,7 @@ TEST(Limits, MoreThanTheMachineHasGivesNullAndEnomem) {
             block = hak_malloc(100);
             expect_out_of_memory(hak_realloc(block, size), "realloc");
             expect_out_of_memory(hak_aligned_alloc(4096, size), "aligned_alloc 4096");
+            expect_out_of_memory(hak_aligned_alloc(std::size_t{1} << 46, 16), "aligned_alloc 64 TiB");
         }
         hak_free(block);
     }
