@@ -144,6 +144,13 @@ struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_stat
     return slab;
 }
 
+COLD void arena_keep_apart(const struct slab *head) {
+    lock_acquire(&arena.lock);
+    arena.used_slabs -= head->run_slabs;
+    arena_note_size();
+    lock_release(&arena.lock);
+}
+
 void arena_free_slabs(struct region *r, size_t first_slab, size_t slabs, size_t resident) {
     arena.used_slabs -= slabs;
     arena.dirty_slabs += resident;

@@ -39,6 +39,9 @@ enum arena_use {
  * gives nothing. */
 struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_state state, enum arena_use use,
                         struct taken *taken);
+/* A run that was just taken is the allocator's own from now on, for good: it does not count as in use, by
+ * which free memory is measured. */
+void arena_keep_apart(const struct slab *head);
 /* Gives a run back, of which the first `used_bytes` may be resident; `bitmap_touched` says whether its block
  * bitmap may be, where that is larger than SMALL_BITMAP_BYTES (it must be zero). */
 void arena_give(struct slab *head, size_t used_bytes, bool bitmap_touched);

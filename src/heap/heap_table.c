@@ -74,6 +74,7 @@ static struct heap *take_room(uint32_t id, bool *zero) {
         unsigned slabs = at_once * (unsigned)(HEAP_BYTES / SLAB_BYTES);
         struct slab *run = arena_take(slabs, 1, SLAB_INTERNAL, ARENA_USE_UNKNOWN, &taken);
         if (run != NULL) {
+            arena_keep_apart(run);
             room = (char *)arena_address(run);
             heaps = at_once;
             is_zero = taken.zero || (heaps > 1 && give_back_room(room, slabs));
@@ -120,6 +121,7 @@ static bool make_more_heaps(void) {
     if (run == NULL) {
         return false;
     }
+    arena_keep_apart(run);
     void *table = (void *)arena_address(run);
     if (!taken.zero) {
         memset(table, 0, bytes);

@@ -20,6 +20,7 @@
 #include "support/random.h"
 #include "support/resident.h"
 #include "support/scale.h"
+#include "support/statistics.h"
 #include "support/threads.h"
 
 namespace {
@@ -28,12 +29,14 @@ using hakmem_test::fill_pattern;
 using hakmem_test::kEdges;
 using hakmem_test::kMiB;
 using hakmem_test::kMidLimit;
+using hakmem_test::number_in;
 using hakmem_test::pattern_intact;
 using hakmem_test::Random;
 using hakmem_test::ResidentMeter;
 using hakmem_test::run_in_thread;
 using hakmem_test::run_threads;
 using hakmem_test::scaled;
+using hakmem_test::statistics_json;
 
 enum class Lifetime { kFreedAtOnce, kFirstInFirstOut, kLastInFirstOut, kRandom };
 
@@ -286,6 +289,17 @@ TEST(Threads, HeapsMadeOfFreedMemoryKeepLittleOfIt) {
                   static_cast<std::ptrdiff_t>(threads * (kMiB / 12) + kMiB / 2));
     }
     hak_option_set("retain_min", "2816K");
+}
+
+// What may stay free is a share of what the program has, of which the heaps of its threads are no part.
+TEST(Threads, TheirHeapsAreNoMemoryInUse) {
+    constexpr std::size_t kThreads = 120;
+    const auto limit = [] { return number_in(statistics_json(), "memory", "retained_limit_bytes"); };
+    hak_option_set("retain_grace", "0");
+    const std::uint64_t before = limit();
+    grows_with_heaps_of(kThreads);
+    EXPECT_EQ(limit(), before);
+    hak_option_set("retain_grace", "128M");
 }
 
 hak_stats_t stats_now() {
