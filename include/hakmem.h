@@ -88,8 +88,8 @@ HAK_EXPORT size_t hak_tiny_magazine_flush_all(void);
 
 /* Gives back to the OS all that can be: takes what the caches of the calling thread, of sleeping threads and
  * of threads that have ended hold, returns empty slabs of any thread, and purges every page that is resident
- * but free, in slabs that are in use, too. Returns the bytes purged meanwhile, those by other threads
- * included. Magazines of running threads are left alone. Cost: system calls in proportion to the number of
+ * but free, in slabs that are in use, too. Returns the bytes purged meanwhile that may have been resident,
+ * those by other threads included. Magazines of running threads are left alone. Cost: system calls in proportion to the number of
  * free ranges. */
 HAK_EXPORT size_t hak_collect(void);
 

@@ -217,7 +217,7 @@ COLD void arena_figures(struct arena_figures *out) {
     out->superslabs_opened = arena.superslabs_opened;
     out->superslabs_dense = arena.superslabs_dense;
     out->regions_created = arena.regions_created;
-    out->retained_limit_bytes = (arena_bound() + arena_kept_slabs()) << SLAB_SHIFT;
+    out->retained_limit_bytes = (arena_bound() + arena_kept_slabs() + arena.hidden_slabs) << SLAB_SHIFT;
     lock_release(&arena.lock);
 }
 

@@ -83,8 +83,10 @@ static bool collect(struct region *r, size_t superslab, struct range *batch, siz
     return true;
 }
 
-/* Takes the slabs of a range, which has been purged or refused, back into circulation. */
-static void put_back(const struct range *range, bool purged, enum reason reason) {
+/* Takes the slabs of a range, which has been purged or refused, back into circulation. Returns how many of
+ * them may have been resident. */
+static size_t put_back(const struct range *range, bool purged, enum reason reason) {
+    size_t dirty = 0;
     size_t slab = range->first_slab;
     size_t end = slab + range->slabs;
     while (slab < end) {
@@ -93,6 +95,7 @@ static void put_back(const struct range *range, bool purged, enum reason reason)
         unsigned first = (unsigned)(slab % SLABS_PER_SUPERSLAB);
         unsigned here = (unsigned)min_size(end - slab, SLABS_PER_SUPERSLAB - first);
         uint32_t mask = bits32_below(here) << first;
+        dirty += bit_count(state->out & mask);
         if (!purged) {
             state->dirty |= state->out & mask;
             arena.dirty_slabs += bit_count(state->out & mask);
@@ -107,6 +110,7 @@ static void put_back(const struct range *range, bool purged, enum reason reason)
         region_note(range->region, superslab);
         slab += here;
     }
+    return dirty;
 }
 
 /* The OS has not taken the bitmaps of a range: they may still be resident. */
@@ -208,14 +212,14 @@ static size_t gather_in_turn(size_t target, struct progress *progress, struct ra
 static void note_done(const struct range *batch, size_t count, const bool *done, struct progress *progress) {
     size_t bitmaps = count;
     for (size_t i = 0; i < count; i++) {
-        put_back(&batch[i], done[i], progress->reason);
+        size_t slabs = put_back(&batch[i], done[i], progress->reason);
         if (batch[i].bitmaps > 0 && !done[bitmaps++]) {
             put_bitmaps_back(&batch[i]);
         }
         if (done[i]) {
-            progress->purged += batch[i].slabs;
+            progress->purged += slabs;
             arena.purges++;
-            arena.purged_bytes += batch[i].slabs << SLAB_SHIFT;
+            arena.purged_bytes += slabs << SLAB_SHIFT;
             progress->in_vain = 0;
         } else {
             progress->refused += batch[i].slabs;

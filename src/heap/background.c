@@ -9,6 +9,7 @@
 #include "heap/reclaim.h"
 #include "heap/slack.h"
 #include "heap/stock.h"
+#include "options/options.h"
 #include "os/os.h"
 #include "os/thread.h"
 
@@ -43,14 +44,16 @@ static bool relieve(void) {
     return slack_relieve() || more;
 }
 
-/* Sleeps for a period of the decay; false if the program's credentials have changed meanwhile. It sleeps for
- * short times, because the option may change, and because privileges that the program has dropped must not
- * live on in this thread: the next one inherits those of a thread of the program's. */
+/* Sleeps for a period of the decay; false if the program's credentials have changed meanwhile, or it wants no
+ * such thread any more. It sleeps for short times, because options may change, and because privileges that
+ * the program has dropped must not live on in this thread: the next one inherits those of a thread of the
+ * program's. */
 static bool sleep_in_background(uint64_t credentials) {
     for (uint64_t slept = 0; slept < decay_period_ms(); slept += SLEEP_MOST_MS) {
         os_sleep_ms(min_size(decay_period_ms() - slept, SLEEP_MOST_MS));
         heap_event(HEAP_EVENT_IN_BACKGROUND);
-        if (os_credentials(heap_some_thread()) != credentials) {
+        if (option_number(OPTION_BACKGROUND_THREAD) == 0 ||
+            os_credentials(heap_some_thread()) != credentials) {
             return false;
         }
     }

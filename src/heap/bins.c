@@ -291,17 +291,19 @@ static bool fresh_slab(struct heap *heap, unsigned size_class) {
     }
     count(&heap->counters.slabs_created, 1);
     count(&heap->counters.slabs_recycled, taken.zero ? 0 : 1);
-    count(&heap->counters.refills_fresh, 1);
     heap_event(HEAP_EVENT_IN_PROGRAM);
     return true;
 }
 
-/* The fullest of the partly-used slabs becomes the current one. */
-static bool partial_slab(struct heap *heap, unsigned size_class) {
+/* The counter of a stage of refill. */
+typedef _Atomic uint64_t stage;
+
+/* The fullest of the partly-used slabs becomes the current one. Gives the stage that this is, or NULL. */
+static stage *partial_slab(struct heap *heap, unsigned size_class) {
     /* relaxed: an idle look; bin_drain_inbox acquires */
     if (partial_first(heap, size_class) == NULL &&
         atomic_load_explicit(&heap->inbox, memory_order_relaxed) == NULL) {
-        return false;
+        return NULL;
     }
     struct bin *bin = &heap->bins[size_class];
     bool returned = partial_first(heap, size_class) == NULL; /* what there is comes from the inbox */
@@ -316,24 +318,22 @@ static bool partial_slab(struct heap *heap, unsigned size_class) {
         make_current(heap, size_class, slab);
     }
     lock_release(&heap->lock);
-    if (slab != NULL) {
-        bin->fresh = 0;
-        count(returned ? &heap->counters.refills_inbox : &heap->counters.refills_partial, 1);
+    if (slab == NULL) {
+        return NULL;
     }
-    return slab != NULL;
+    bin->fresh = 0;
+    return returned ? &heap->counters.refills_inbox : &heap->counters.refills_partial;
 }
 
-/* Also takes blocks of other slabs, before those of the current one that were never used: the pages of
- * used ones are there. If it gives 0, there is no current slab, or one that has only blocks which were
- * never used. */
-size_t bin_take_used(struct heap *heap, unsigned size_class, void **out, size_t want) {
+/* As bin_take_used; `current` is the stage that the current slab comes from. */
+static size_t take_used(struct heap *heap, unsigned size_class, void **out, size_t want, stage *current) {
     struct bin *bin = &heap->bins[size_class];
-    for (bool same = true;; same = false) {
+    for (;;) {
         struct slab *slab = bin->current;
         if (slab != NULL) {
             size_t n = slab_take_returned(slab, arena_address(slab), bin->pending, out, want);
             if (n > 0) {
-                count(&heap->counters.refills_current, same);
+                count(current, 1);
                 slack_add(heap, -(int64_t)(n * size_classes[size_class].bytes));
                 return n;
             }
@@ -341,41 +341,50 @@ size_t bin_take_used(struct heap *heap, unsigned size_class, void **out, size_t 
                 park(heap, size_class);
             }
         }
-        if (!partial_slab(heap, size_class)) {
+        current = partial_slab(heap, size_class);
+        if (current == NULL) {
             return 0;
         }
     }
 }
 
-/* Makes the slab that was set aside, one of another heap, or a new one the current slab; there is none. False
- * if there is no memory. */
-static bool next_slab(struct heap *heap, unsigned size_class) {
+/* Also takes blocks of other slabs, before those of the current one that were never used: the pages of
+ * used ones are there. If it gives 0, there is no current slab, or one that has only blocks which were
+ * never used. */
+size_t bin_take_used(struct heap *heap, unsigned size_class, void **out, size_t want) {
+    return take_used(heap, size_class, out, want, &heap->counters.refills_current);
+}
+
+/* Makes the slab that was set aside, one of another heap, or a new one the current slab; there is none. Gives
+ * the stage that this is; NULL if there is no memory. */
+static stage *next_slab(struct heap *heap, unsigned size_class) {
     struct bin *bin = &heap->bins[size_class];
     if (bin->aside != NULL) {
         bin->current = bin->aside;
         bin->aside = NULL;
-        count(&heap->counters.refills_current, 1);
-        return true;
+        return &heap->counters.refills_current;
     }
     if (adopt_slab(heap, size_class)) {
         count(&heap->counters.slabs_adopted, 1);
-        count(&heap->counters.refills_adopted, 1);
-        return true;
+        return &heap->counters.refills_adopted;
     }
-    return fresh_slab(heap, size_class);
+    return fresh_slab(heap, size_class) ? &heap->counters.refills_fresh : NULL;
 }
 
 size_t bin_take(struct heap *heap, unsigned size_class, void **out, size_t want) {
     struct bin *bin = &heap->bins[size_class];
-    for (bool same = bin->current != NULL;; same = false) {
-        if (bin->current == NULL && !next_slab(heap, size_class)) {
-            return 0;
+    for (stage *current = &heap->counters.refills_current;;) {
+        if (bin->current == NULL) {
+            current = next_slab(heap, size_class);
+            if (current == NULL) {
+                return 0;
+            }
         }
         if (slab_has_fresh(bin->current)) {
-            count(&heap->counters.refills_current, same);
+            count(current, 1);
             return slab_take_fresh(bin->current, arena_address(bin->current), out, want);
         }
-        size_t n = bin_take_used(heap, size_class, out, want);
+        size_t n = take_used(heap, size_class, out, want, current);
         if (n > 0) {
             return n;
         }

@@ -197,6 +197,16 @@ static void trim(struct heap *heap) {
     heap->untrimmed = false;
 }
 
+/* Whether a heap is trimmed changes under the lock: a guess. */
+COLD __attribute__((no_sanitize("thread"))) size_t heap_struct_bytes(const struct heap *heap) {
+    size_t whole = round_up(offsetof(struct heap, parcels), OS_PAGE_BYTES);
+    size_t trimmed = round_up(offsetof(struct heap, bins), OS_PAGE_BYTES) -
+                     round_down(sizeof heap->magazines, OS_PAGE_BYTES);
+    /* relaxed: a guess */
+    bool abandoned = atomic_load_explicit(&heap->state, memory_order_relaxed) == HEAP_ABANDONED;
+    return abandoned && !*(const volatile bool *)&heap->untrimmed ? trimmed : whole;
+}
+
 /* Takes the warm heap that was abandoned first off its list; there is one. Lock held. */
 static struct heap *pop_oldest_warm(void) {
     struct heap *heap = warm;

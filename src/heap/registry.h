@@ -52,4 +52,8 @@ void heap_unlock_after_fork(bool child, struct heap *mine);
  * done where no locks were taken. */
 void heap_follow_into_child(struct heap *mine);
 
+/* Bytes of the heap itself that are resident, about: without its magazines' arrays, and, where its thread has
+ * ended and hak_collect or the decay has been there since, without most of it. Any thread. */
+size_t heap_struct_bytes(const struct heap *heap);
+
 #endif

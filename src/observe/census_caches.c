@@ -57,7 +57,7 @@ void census_count_heaps(struct census *census) {
         count_cached(heap->remote, remote <= REMOTE_BLOCKS ? remote : 0, census);
         count_parcels(heap, census);
         if (!census->measured) {
-            census->metadata.heaps_bytes += round_up(offsetof(struct heap, parcels), OS_PAGE_BYTES);
+            census->metadata.heaps_bytes += heap_struct_bytes(heap);
         }
     }
     for (unsigned c = 0; c < SIZE_CLASSES; c++) {

@@ -45,9 +45,9 @@ void count_heap_states(struct heap_counts *out) {
 }
 
 static void write_head(struct json *json) {
-    uint64_t now = os_now_ms();
     uint64_t loaded = loaded_ms();
     uint64_t begin = max_size(counters_begin_ms(), loaded);
+    uint64_t now = os_now_ms(); /* not before: a reset may come in between */
     json_number(json, "schema", DOCUMENT_SCHEMA);
     json_string(json, "version", VERSION);
     json_number(json, "pid", (uint64_t)os_process_id());

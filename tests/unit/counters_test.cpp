@@ -27,6 +27,7 @@ using hakmem_test::counter;
 using hakmem_test::number_in;
 using hakmem_test::Random;
 using hakmem_test::run_in_thread;
+using hakmem_test::run_threads;
 using hakmem_test::scaled;
 using hakmem_test::statistics_json;
 
@@ -60,6 +61,15 @@ void allocate_and_free(std::size_t size, std::size_t count) {
     }
 }
 
+std::uint64_t refills_by_source(const std::string &json) {
+    std::uint64_t sum =
+        number_in(json, "counters", "refills_parcels") + number_in(json, "counters", "refills_stock");
+    for (const char *source : {"current", "partial", "inbox", "adopted", "fresh"}) {
+        sum += number_in(json, "counters", "refills_" + std::string(source) + "_slab");
+    }
+    return sum;
+}
+
 TEST(Counters, EachRefillHasOneSourceAndOneBatch) {
     hak_stats_reset();
     allocate_and_free(48, 5'000);
@@ -70,15 +80,29 @@ TEST(Counters, EachRefillHasOneSourceAndOneBatch) {
     const std::string json = statistics_json();
     const std::uint64_t refills = number_in(json, "counters", "refills");
     EXPECT_GT(number_in(json, "counters", "refills_stock"), 0u) << json;
-    std::uint64_t by_source =
-        number_in(json, "counters", "refills_parcels") + number_in(json, "counters", "refills_stock");
-    for (const char *source : {"current", "partial", "inbox", "adopted", "fresh"}) {
-        by_source += number_in(json, "counters", "refills_" + std::string(source) + "_slab");
-    }
     EXPECT_GT(refills, 0u);
-    EXPECT_EQ(by_source, refills) << json;
+    EXPECT_EQ(refills_by_source(json), refills) << json;
     EXPECT_EQ(sum_of_batches(json, "refill"), refills) << json;
     EXPECT_GE(number_in(json, "counters", "refilled_blocks"), refills);
+}
+
+// What is taken up and then gives no block is no source.
+TEST(Counters, EachRefillHasOneSourceWhereOthersFreeMeanwhile) {
+    hak_stats_reset();
+    run_threads(3, [](std::size_t thread) {
+        Random random(thread + 1);
+        std::vector<void *> blocks(3000);
+        for (std::size_t i = 0; i < scaled(200'000); i++) {
+            void *&block = blocks[random.below(blocks.size())];
+            hak_free(block);
+            block = hak_malloc(random.below(random.below(8) > 0 ? 600 : 40'000));
+        }
+        for (void *block : blocks) {
+            hak_free(block);
+        }
+    });
+    const std::string json = statistics_json();
+    EXPECT_EQ(refills_by_source(json), number_in(json, "counters", "refills")) << json;
 }
 
 TEST(Counters, EachFlushHasOneCauseAndOneBatch) {

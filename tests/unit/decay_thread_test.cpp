@@ -67,6 +67,14 @@ TEST_F(DecayThread, ComesForMuchAndIsGoneWhenNothingIsLeftAndComesAgain) {
     }
 }
 
+TEST_F(DecayThread, EndsWhereTheOptionChanges) {
+    set_option("decay_ms", "60000"); // so that it has no other reason
+    use_and_free(8 * kMiB);
+    EXPECT_TRUE(happens([] { return own_threads().size() == 1; }));
+    set_option("background_thread", "0");
+    EXPECT_TRUE(happens([] { return own_threads().empty(); }));
+}
+
 // A stack of which more is in use than is looked through for a signal's handler.
 TEST_F(DecayThread, EndsThoughAThreadSleepsWhoseCachesItCannotTake) {
     constexpr std::size_t kDeep = 2 * kMiB;

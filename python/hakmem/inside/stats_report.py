@@ -139,7 +139,7 @@ def _lanes_table(statistics: Statistics) -> Table:
             continue
         size = {name: shown_bytes(value) for name, value in figures.items()}
         resident = figures.get("resident_bytes", 0)
-        wasted = resident - figures.get("live_bytes", 0) + figures.get("untouched_bytes", 0)
+        wasted = max(0, resident - figures.get("live_bytes", 0))  # more may be live than was ever written
         table.add_row(
             lane,
             shown_count(figures.get("live_blocks", 0)),
