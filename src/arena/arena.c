@@ -125,6 +125,7 @@ struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_stat
         bool opened = place.region->states[place.superslab].free == UINT32_MAX;
         slab = claim(&place, slabs, &taken->zero);
         slab->run_slabs = (uint8_t)slabs;
+        arena.used_slabs -= use == ARENA_USE_OWN ? slabs : 0;
         /* relaxed: the lock orders both for the arena, the caller's publication for all others */
         atomic_store_explicit(&slab->span_bytes, slabs * SLAB_BYTES, memory_order_relaxed);
         atomic_store_explicit(&slab->tail, TAIL_CLEAN, memory_order_relaxed);
@@ -142,13 +143,6 @@ struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_stat
     }
     errno = saved_errno;
     return slab;
-}
-
-COLD void arena_keep_apart(const struct slab *head) {
-    lock_acquire(&arena.lock);
-    arena.used_slabs -= head->run_slabs;
-    arena_note_size();
-    lock_release(&arena.lock);
 }
 
 void arena_free_slabs(struct region *r, size_t first_slab, size_t slabs, size_t resident) {

@@ -25,6 +25,7 @@ struct taken {
 
 /* What is known of what the program does with a run. */
 enum arena_use {
+    ARENA_USE_OWN, /* the allocator's, for good: it is no part of what is in use, by which the bound goes */
     ARENA_USE_UNKNOWN,
     ARENA_FILLS_SLABS, /* it fills one slab of small blocks after the other */
     ARENA_FILLS_RUN,   /* it fills large blocks of this size */
@@ -39,9 +40,6 @@ enum arena_use {
  * gives nothing. */
 struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_state state, enum arena_use use,
                         struct taken *taken);
-/* A run that was just taken is the allocator's own from now on, for good: it does not count as in use, by
- * which free memory is measured. */
-void arena_keep_apart(const struct slab *head);
 /* Gives a run back, of which the first `used_bytes` may be resident; `bitmap_touched` says whether its block
  * bitmap may be, where that is larger than SMALL_BITMAP_BYTES (it must be zero). */
 void arena_give(struct slab *head, size_t used_bytes, bool bitmap_touched);

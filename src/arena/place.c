@@ -212,7 +212,7 @@ COLD bool place_find_last(unsigned slabs, unsigned alignment_slabs, struct place
 }
 
 bool place_find(unsigned slabs, unsigned alignment_slabs, enum arena_use use, struct place *out) {
-    struct wanted wanted = want(slabs, alignment_slabs, use != ARENA_USE_UNKNOWN);
+    struct wanted wanted = want(slabs, alignment_slabs, use > ARENA_USE_UNKNOWN);
     if (find_within(&wanted, out)) {
         return true;
     }

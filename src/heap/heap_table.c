@@ -72,9 +72,8 @@ static struct heap *take_room(uint32_t id, bool *zero) {
     for (unsigned at_once = id < HEAPS_ALONE ? 1 : HEAPS_AT_ONCE; heaps == 0 && at_once > 0; at_once /= 2) {
         struct taken taken;
         unsigned slabs = at_once * (unsigned)(HEAP_BYTES / SLAB_BYTES);
-        struct slab *run = arena_take(slabs, 1, SLAB_INTERNAL, ARENA_USE_UNKNOWN, &taken);
+        struct slab *run = arena_take(slabs, 1, SLAB_INTERNAL, ARENA_USE_OWN, &taken);
         if (run != NULL) {
-            arena_keep_apart(run);
             room = (char *)arena_address(run);
             heaps = at_once;
             is_zero = taken.zero || (heaps > 1 && give_back_room(room, slabs));
@@ -116,12 +115,10 @@ static bool make_more_heaps(void) {
     }
     struct taken taken;
     size_t bytes = HEAP_IDS * sizeof(struct heap *);
-    struct slab *run =
-        arena_take((unsigned)(bytes >> SLAB_SHIFT), 1, SLAB_INTERNAL, ARENA_USE_UNKNOWN, &taken);
+    struct slab *run = arena_take((unsigned)(bytes >> SLAB_SHIFT), 1, SLAB_INTERNAL, ARENA_USE_OWN, &taken);
     if (run == NULL) {
         return false;
     }
-    arena_keep_apart(run);
     void *table = (void *)arena_address(run);
     if (!taken.zero) {
         memset(table, 0, bytes);
