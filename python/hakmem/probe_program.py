@@ -5,6 +5,9 @@ Nothing of the package is imported, so that the script needs no path and starts 
 
 import ctypes
 import json
+import os
+import sys
+from contextlib import suppress
 
 FAMILY = (
     "malloc",
@@ -51,16 +54,51 @@ class _MallocInfo(ctypes.Structure):
     )
 
 
+class _ObjectInfo(ctypes.Structure):
+    """The beginning of dl_phdr_info of link.h."""
+
+    _fields_ = (("base", ctypes.c_void_p), ("name", ctypes.c_char_p))
+
+
+_VISITOR = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_ObjectInfo), ctypes.c_size_t, ctypes.c_void_p)
+
+
+def _loaded() -> "list[str]":
+    """All objects of the process in the order in which the loader looks through them; "" is the program."""
+    names = []
+
+    def visit(info: "ctypes._Pointer[_ObjectInfo]", _size: int, _context: object) -> int:
+        names.append(os.fsdecode(info.contents.name or b""))
+        return 0
+
+    _process.dl_iterate_phdr(_VISITOR(visit), None)
+    return names
+
+
 def _server_of(function: str) -> "str | None":
     """The file that `function` comes from when the program calls it."""
+    server = _holder_of(_process, function)
+    if server is None or os.path.realpath(server) != os.path.realpath(sys.executable):
+        return server
+    # A program that is not position-independent, and takes the function's address, has an entry of its own for
+    # it, which the loader names; what that leads to is in the first object behind it that has the function.
+    for name in _loaded():
+        with suppress(OSError):
+            if name and _holder_of(ctypes.CDLL(name, os.RTLD_NOLOAD), function) == name:
+                return name
+    return server
+
+
+def _holder_of(library: ctypes.CDLL, function: str) -> "str | None":
+    """The file in which the loader finds `function` for `library`."""
     try:
-        address = ctypes.cast(getattr(_process, function), ctypes.c_void_p)
+        address = ctypes.cast(getattr(library, function), ctypes.c_void_p)
     except AttributeError:
         return None
     info = _SymbolInfo()
     if not _process.dladdr(address, ctypes.byref(info)):
         return None
-    return (info.file or b"").decode(errors="replace")
+    return os.fsdecode(info.file or b"")
 
 
 def _growth_of_libc() -> "int | None":

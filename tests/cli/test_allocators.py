@@ -2,12 +2,16 @@
 
 import json
 import os
+import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hakmem.allocators import NAMES, Allocator, environment_for
+from hakmem.errors import HakmemError
 from hakmem.peer_cache import peers_folder
+from hakmem.probe import probe
 
 from tests.fake_allocators import cache_fake
 
@@ -45,6 +49,20 @@ def test_hakmem_and_the_system_are_there_without_any_peer(listed: Listed, librar
     assert found["system"]["title"].endswith(found["system"]["version"])
     assert sorted([*found, *missing]) == sorted(NAMES)
     assert missing["snmalloc"]["reason"] == "neither built for comparison nor installed"
+
+
+# Debian's own is not position-independent, and has entries of its own for malloc and free.
+@pytest.mark.parametrize(
+    "python", {sys.executable, shutil.which("python3", path="/usr/bin") or sys.executable}
+)
+def test_who_serves_a_program_is_found_whatever_the_interpreter(
+    python: str, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", python)
+    assert probe(library, {"LD_PRELOAD": str(library)}).libc_growth == 0
+    assert probe(None, {}).libc_growth
+    with pytest.raises(HakmemError, match="does not serve malloc"):
+        probe(library, {})
 
 
 def test_table_names_all(hakmem: Command, cache: dict[str, str]) -> None:
