@@ -24,7 +24,8 @@ class OtherLoad:
         """0.5: half of all processors' time. Children count as own once they have ended."""
         elapsed = time.monotonic() - self._began
         others = (_busy_seconds() - self._busy) - (_own_seconds() - self._own)
-        return max(0.0, others / (elapsed * cores())) if elapsed > 0 else 0.0
+        # The kernel counts in ticks: in a time shorter than one, they may come to more than there is.
+        return min(1.0, max(0.0, others / (elapsed * cores()))) if elapsed > 0 else 0.0
 
 
 def _busy_seconds() -> float:
