@@ -73,7 +73,7 @@ def carry_out(order: Order) -> Path:
         Session(runner, allocators, plan, report).measure(order.suite.workloads, results)
         if not results.interrupted:
             _measure_besides(order, allocators, runner, report, results)
-    return _keep(results, folder)
+    return keep(results, folder)
 
 
 def writable(folder: Path) -> Path:
@@ -175,7 +175,8 @@ def _count_instructions(
         into.instructions = instructions.count(suite.instructions, allocators, runner.places, say)
 
 
-def _keep(results: Results, folder: Path) -> Path:
+def keep(results: Results, folder: Path) -> Path:
+    """Saves, and makes the page of it: its path. Does not return if the user interrupted."""
     if results.interrupted:
         save(results, folder / INTERRUPTED)
         print(f"bench: interrupted; what was measured is in '{folder / INTERRUPTED}'", file=sys.stderr)
@@ -183,8 +184,9 @@ def _keep(results: Results, folder: Path) -> Path:
     file = folder / RESULTS
     previous = _set_aside(file, folder / PREVIOUS)
     save(results, file)
-    save_csv(results, folder / RESULTS_CSV)
-    return page.write(results, previous, folder)
+    kept = load(file)  # with its digits, so that whoever makes the page again gets the same
+    save_csv(kept, folder / RESULTS_CSV)
+    return page.write(kept, previous, folder)
 
 
 def _set_aside(file: Path, before: Path) -> Results | None:

@@ -18,7 +18,7 @@ from hakmem.errors import HakmemError
 from bench.estimate import fastest_quarter, median, quartiles
 
 SCHEMA = 1
-SIGNIFICANT_DIGITS = 7
+SIGNIFICANT_DIGITS = 7  # of what is no whole number
 
 # A round is calm if others took no more than this share of all processors' time.
 CALM = 0.08
@@ -291,7 +291,7 @@ def _workload(name: str, entry: dict[str, Any]) -> WorkloadResult:
 def _rounded(value: Any) -> Any:
     if not isinstance(value, float):
         return value
-    rounded = float(f"{value:.{SIGNIFICANT_DIGITS}g}")
+    rounded = value if value.is_integer() else float(f"{value:.{SIGNIFICANT_DIGITS}g}")
     return int(rounded) if rounded.is_integer() and abs(rounded) < 2**53 else rounded
 
 

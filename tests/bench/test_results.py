@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hakmem.errors import HakmemError
 
+from bench.benchmark import keep
+from bench.page import write
 from bench.results import (
     Contention,
     InstructionCount,
@@ -59,6 +61,24 @@ def test_what_is_written_is_read(full: Results, tmp_path: Path) -> None:
     assert again.contention == full.contention
     assert again.sampling == full.sampling
     assert again.scaling == full.scaling
+
+
+def test_times_are_rounded_and_bytes_are_not(full: Results, tmp_path: Path) -> None:
+    runs = full.workloads[0].runs["hakmem"]
+    runs[0] = replace(runs[0], peak_rss_bytes=123456789.0, wall_seconds=1.23456789)
+    save(full, tmp_path / "r.json")
+    kept = load(tmp_path / "r.json").workloads[0].runs["hakmem"][0]
+    assert kept.peak_rss_bytes == 123456789
+    assert kept.wall_seconds == 1.234568
+
+
+def test_the_page_that_is_made_again_is_the_same(tmp_path: Path) -> None:
+    at_the_edge = results({"mix/small": {"hakmem": 10.04999999, "mimalloc3": 12.0}}, noise=0)
+    page_file = keep(at_the_edge, tmp_path)
+    told = page_file.read_text()
+    assert "10.1 ns" in told
+    assert write(load(tmp_path / "results.json"), None, tmp_path) == page_file
+    assert page_file.read_text() == told
 
 
 def test_the_schema_is_named(full: Results, tmp_path: Path) -> None:
