@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 from hakmem.allocators import HAKMEM, find
 from hakmem.errors import HakmemError
+from hakmem.output import let_any_text_out
 from hakmem.report import console
 from rich.table import Table
 
@@ -158,4 +159,5 @@ def agree(before: Path, after: Path) -> None:
 
 
 if __name__ == "__main__":
+    let_any_text_out()
     cli(prog_name="python -m bench")

@@ -50,5 +50,6 @@ def _sum(folder: Path) -> dict[str, int] | None:
     total: Counter[str] = Counter()
     files = sorted(folder.iterdir())
     for file in files:
-        total.update({name: int(value) for name, value in json.loads(file.read_text())["counters"].items()})
+        counters = json.loads(file.read_text(encoding="utf-8", errors="replace"))["counters"]
+        total.update({name: int(value) for name, value in counters.items()})
     return dict(total) if files else None

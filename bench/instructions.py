@@ -84,7 +84,7 @@ def _collected(arguments: Sequence[str], allocator: Allocator) -> int:
                 cwd=Path.cwd(),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                text=True,
+                encoding="utf-8",
                 errors="replace",
                 timeout=_TIMEOUT_SECONDS,
                 check=False,

@@ -29,7 +29,7 @@ class OtherLoad:
 
 
 def _busy_seconds() -> float:
-    ticks = [int(field) for field in _STAT.read_text().splitlines()[0].split()[1:]]
+    ticks = [int(field) for field in _STAT.read_text(encoding="utf-8").splitlines()[0].split()[1:]]
     counted = (value for place, value in enumerate(ticks) if place not in (*_IDLE, *_GUESTS))
     return sum(counted) / _TICKS_A_SECOND
 

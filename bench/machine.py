@@ -106,7 +106,7 @@ def _chosen(setting: str) -> str:
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text().strip()
+        return file.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""
 
@@ -114,6 +114,13 @@ def _read(file: Path) -> str:
 def _first_line(command: str, *arguments: str) -> str:
     if which(command) is None:
         return ""
-    done = subprocess.run([command, *arguments], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [command, *arguments],
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+        timeout=60,
+    )
     lines = (done.stdout or done.stderr).strip().splitlines()
     return lines[0] if lines and done.returncode == 0 else ""

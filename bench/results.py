@@ -5,9 +5,9 @@ new one; a file of another schema is refused, never guessed at.
 """
 
 import csv
+import io
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -162,7 +162,7 @@ def save(results: Results, file: Path) -> None:
 
 def load(file: Path) -> Results:
     try:
-        document = json.loads(file.read_text())
+        document = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise HakmemError(f"cannot read the results '{file}': {error.strerror}") from error
     except ValueError as error:
@@ -181,32 +181,31 @@ def load(file: Path) -> Results:
 
 def save_csv(results: Results, file: Path) -> None:
     """A line for each workload and allocator: the time that is compared, medians, quartiles of the time."""
-    with tempfile.TemporaryFile("w+", newline="") as buffer:
-        writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(
-            (
-                "workload",
-                "kind",
-                "allocator",
-                "version",
-                "good_runs",
-                "failed_runs",
-                "time_seconds",
-                "time_median_seconds",
-                "time_lower_quartile_seconds",
-                "time_upper_quartile_seconds",
-                "cpu_seconds",
-                "peak_rss_bytes",
-                "end_rss_bytes",
-                "minor_faults",
-                "first_failure",
-            )
+    buffer = io.StringIO(newline="")
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(
+        (
+            "workload",
+            "kind",
+            "allocator",
+            "version",
+            "good_runs",
+            "failed_runs",
+            "time_seconds",
+            "time_median_seconds",
+            "time_lower_quartile_seconds",
+            "time_upper_quartile_seconds",
+            "cpu_seconds",
+            "peak_rss_bytes",
+            "end_rss_bytes",
+            "minor_faults",
+            "first_failure",
         )
-        for workload in results.workloads:
-            for allocator in results.allocators:
-                writer.writerow(_csv_row(workload, allocator))
-        buffer.seek(0)
-        write_atomically(file, buffer.read())
+    )
+    for workload in results.workloads:
+        for allocator in results.allocators:
+            writer.writerow(_csv_row(workload, allocator))
+    write_atomically(file, buffer.getvalue())
 
 
 def write_atomically(file: Path, text: str) -> None:
@@ -214,7 +213,8 @@ def write_atomically(file: Path, text: str) -> None:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         temporary = file.with_name(f".{file.name}.{os.getpid()}")
-        temporary.write_text(text)
+        # Names of files, which may be any bytes, are among it.
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
         temporary.replace(file)
     except OSError as error:
         raise HakmemError(f"cannot write '{file}': {error.strerror}") from error

@@ -195,6 +195,7 @@ def _children() -> list[int]:
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             # The name, in parentheses, may hold spaces; the parent is the second field after it.
-            if int(stat.read_text().rpartition(")")[2].split()[1]) == os.getpid():
+            parent = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[1]
+            if int(parent) == os.getpid():
                 result.append(int(stat.parent.name))
     return result

@@ -126,7 +126,7 @@ class Suite:
 
 def load(file: Path = SUITE_FILE) -> Suite:
     try:
-        document = tomllib.loads(file.read_text())
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise HakmemError(f"cannot read the suite '{file}': {error.strerror}") from error
     except tomllib.TOMLDecodeError as error:

@@ -4,6 +4,7 @@ import sys
 import time
 
 import click
+from hakmem.output import let_any_text_out
 from hakmem.peer_cache import manifests, missing_reasons, peers_folder
 from hakmem.report import console
 from rich import box
@@ -96,4 +97,5 @@ def _table(recipes: list[Recipe]) -> Table:
 
 
 if __name__ == "__main__":
+    let_any_text_out()
     main()

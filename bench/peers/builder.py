@@ -55,7 +55,7 @@ def build(recipes: Sequence[Recipe], say: Say = lambda name, doing: None) -> Ite
 def sole_builder() -> Iterator[None]:
     """Waits while another process builds into the cache."""
     peer_cache.peers_folder().mkdir(parents=True, exist_ok=True)
-    with (peer_cache.peers_folder() / ".lock").open("w") as lock:
+    with (peer_cache.peers_folder() / ".lock").open("w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -63,7 +63,7 @@ def sole_builder() -> Iterator[None]:
 def _workshop(recipe: Recipe, folder: Path, log: Path, say: Say) -> Workshop:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    log.write_text("")
+    log.write_text("", encoding="utf-8")
     return Workshop(folder, log, lambda doing: say(recipe.name, doing))
 
 

@@ -101,7 +101,9 @@ def _scudo(work: Workshop) -> Product:
 
 def _rpmalloc(work: Workshop) -> Product:
     crate = work.crate("rpmalloc-sys")
-    carried = (crate.folder / "rpmalloc" / "CHANGELOG").read_text().split()[0]
+    carried = (
+        (crate.folder / "rpmalloc" / "CHANGELOG").read_text(encoding="utf-8", errors="replace").split()[0]
+    )
     raise UnavailableError(
         "no package registry has a current release: "
         f"the newest, {_of_crate(crate)}, carries rpmalloc {carried}"
@@ -124,7 +126,7 @@ def _file_of(package: Package, name: str) -> Path:
 
 def _date_of_release(crate: Crate) -> str:
     """For a project without version numbers."""
-    changes = (crate.folder / "CHANGELOG.md").read_text()
+    changes = (crate.folder / "CHANGELOG.md").read_text(encoding="utf-8", errors="replace")
     dated = re.search(rf"^## \[{re.escape(crate.version)}\].* (\d{{4}}-\d\d-\d\d)$", changes, re.MULTILINE)
     return dated[1] if dated else f"of crate {crate.version}"
 

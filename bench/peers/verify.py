@@ -66,7 +66,8 @@ def _require(function: str, environment: dict[str, str]) -> None:
         env=environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
+        errors="replace",
         check=False,
     )
     if asked.returncode != 0:

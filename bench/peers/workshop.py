@@ -59,7 +59,7 @@ class Crate:
     def commit(self) -> str:
         """The commit that the crate was made of, if it says so."""
         try:
-            told = json.loads((self.folder / ".cargo_vcs_info.json").read_text())
+            told = json.loads((self.folder / ".cargo_vcs_info.json").read_text(encoding="utf-8"))
             return str(told["git"]["sha1"])[:12]
         except (OSError, ValueError, KeyError):
             return "unknown"
@@ -100,13 +100,13 @@ class Workshop:
                 env={**passed_on, **(variables or {})},
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                text=True,
+                encoding="utf-8",
                 errors="replace",
                 check=False,
             )
         except OSError as error:
             raise UnavailableError(f"cannot run '{arguments[0]}': {error.strerror}") from error
-        with self.log.open("a") as log:
+        with self.log.open("a", encoding="utf-8") as log:
             log.write(f"$ {shlex.join(arguments)}\n{done.stdout}{done.stderr}\n")
         if done.returncode != 0:
             raise UnavailableError(_failure(arguments, done.returncode, done.stderr or done.stdout))
@@ -129,7 +129,7 @@ class Workshop:
         self.require(cargo="cargo")
         project = self.folder / "fetching"
         project.mkdir()
-        (project / "Cargo.toml").write_text(_FETCHING.format(crate=name))
+        (project / "Cargo.toml").write_text(_FETCHING.format(crate=name), encoding="utf-8")
         (project / "empty.rs").touch()
         target = f"{MACHINE}-unknown-linux-gnu"
         told = self.run(

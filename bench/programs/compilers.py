@@ -72,7 +72,7 @@ def _compiled_with(command: str, package: str) -> Callable[[Order], Figures]:
         compiler = process.require(command, package)
         units = order.options["units"]
         source = order.scratch / "large.cpp"
-        source.write_text(_source(units))
+        source.write_text(_source(units), encoding="utf-8")
         result = order.scratch / "large.o"
         return run_job(
             Job(

@@ -67,7 +67,7 @@ def require_success(name: str, code: int, stderr: bytes) -> None:
 def require_loaded(name: str, pid: int) -> None:
     """Raises if the running process has not mapped the allocator it was to run on."""
     allocator = chosen_allocator()
-    if allocator and str(allocator.resolve()) not in Path(f"/proc/{pid}/maps").read_text():
+    if allocator and os.fsencode(allocator.resolve()) not in Path(f"/proc/{pid}/maps").read_bytes():
         raise not_loaded(name, allocator)
 
 

@@ -170,7 +170,8 @@ def _require_intact(client: _Client, checked: int) -> None:
 
 
 def _kilobytes(file: Path, field: str) -> int:
-    line = next(line for line in file.read_text().splitlines() if line.startswith(f"{field}:"))
+    lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    line = next(line for line in lines if line.startswith(f"{field}:"))
     return int(line.split()[1]) * 1024
 
 

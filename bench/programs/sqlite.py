@@ -32,7 +32,7 @@ def _run(order: Order) -> Figures:
     script = order.scratch / "input.sql"
     entries = order.options["entries"]
     sql = "".join([_SCHEMA, *_statements(entries), _REPORTS])
-    script.write_text(sql)
+    script.write_text(sql, encoding="utf-8")
     output = order.scratch / "result"
     figures = run_job(
         Job(
@@ -53,7 +53,7 @@ def _run(order: Order) -> Figures:
         ),
         order,
     )
-    if not output.read_text().startswith("ok\n"):
+    if not output.read_text(encoding="utf-8", errors="replace").startswith("ok\n"):
         raise RunFailed("sqlite3: the database is damaged (pragma integrity_check)")
     return figures
 

@@ -1,9 +1,7 @@
 """The `hakmem` command."""
 
-import codecs
 import dataclasses
 import errno
-import io
 import json
 import os
 import shlex
@@ -30,7 +28,7 @@ from hakmem.inside.commands import map_command, stats, top
 from hakmem.inside.profile_commands import flame, profile, symbols
 from hakmem.library import Library, find_library
 from hakmem.memory_plot import draw, require_drawable
-from hakmem.output import require_writable, text_output
+from hakmem.output import let_any_text_out, require_writable, text_output
 from hakmem.program import cannot_execute, no_command, program_and_library, require_preloadable, resolve
 from hakmem.program_options import AS_JSON, COMMAND, POLLING, PROGRAM_COMMAND, REPORT, RUNS, shown_output
 from hakmem.report import console, options_table, print_comparison
@@ -252,13 +250,6 @@ def _split(names: str | None) -> list[str] | None:
     return None if names is None else [name.strip() for name in names.split(",")]
 
 
-def _let_any_name_out() -> None:
-    """Names of files may be any bytes, and the output may know few letters: no reason to fail."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        is_utf8 = codecs.lookup(sys.stdout.encoding).name == "utf-8"
-        sys.stdout.reconfigure(errors="surrogateescape" if is_utf8 else "replace")
-
-
 def _have_standard_streams() -> None:
     """Whoever starts a command without them wants nothing from it; programs that it runs have them no more
     than it."""
@@ -270,7 +261,7 @@ def _have_standard_streams() -> None:
 
 def main() -> None:
     _have_standard_streams()
-    _let_any_name_out()
+    let_any_text_out()
     try:
         cli(prog_name="hakmem")
     except OSError as error:

@@ -59,7 +59,7 @@ class Sampler:
 def _rss_of_tree(pid: int) -> int:
     total = 0
     with suppress(OSError):  # it ended meanwhile
-        total += int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
+        total += int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1]) * _PAGE
         for children in Path(f"/proc/{pid}/task").glob("*/children"):
-            total += sum(map(_rss_of_tree, map(int, children.read_text().split())))
+            total += sum(map(_rss_of_tree, map(int, children.read_text(encoding="utf-8").split())))
     return total

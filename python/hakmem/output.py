@@ -1,6 +1,8 @@
 """Writes files so that a reader never sees half of one, and finds out early that one cannot be written."""
 
+import codecs
 import errno
+import io
 import os
 import sys
 import tempfile
@@ -88,6 +90,13 @@ def text_output(path: Path) -> Iterator[TextIO]:
             yield file
     except OSError as error:
         raise HakmemError(f"cannot write '{path}': {error.strerror}") from error
+
+
+def let_any_text_out() -> None:
+    """Names of files may be any bytes, and the output may know few letters: no reason to fail."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        is_utf8 = codecs.lookup(sys.stdout.encoding).name == "utf-8"
+        sys.stdout.reconfigure(errors="surrogateescape" if is_utf8 else "replace")
 
 
 def _replace(path: Path, data: bytes, *, private: bool) -> None:

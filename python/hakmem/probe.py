@@ -34,7 +34,7 @@ def probe(library: Path | None, environment: Mapping[str, str]) -> Probe:
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             errors="replace",
             timeout=_HANG_SECONDS,
             check=False,

@@ -66,6 +66,8 @@ command = ["{workloads}/loop"]
 operations = [1000, 2000]
 """
 
+NOT_UTF_8 = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
 
 @pytest.fixture(scope="module")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -132,6 +134,19 @@ def test_a_run_writes_results_and_page(bench: Command, build: Path, tmp_path: Pa
     assert str(REPOSITORY) not in (output / "results.json").read_text()
     assert bench("page", output / "results.json").status == 0
     assert (output / "README.md").read_text() == told
+
+
+def test_it_works_where_files_are_not_utf_8_by_default(bench: Command, build: Path, tmp_path: Path) -> None:
+    suite, output = tmp_path / "suite.toml", tmp_path / "out"
+    entry = SUITE.partition('[[workload]]\nname = "victim')[0]
+    suite.write_text(entry.replace("A loop.", "Größe in µs."), encoding="utf-8")
+    options = ("--suite", suite, "--build", build, "--output", output, "--rounds", "2")
+    outcome = bench("run", *options, "--allocators", "hakmem,system", **NOT_UTF_8)
+    assert outcome.status == 0, outcome.stderr
+    told = (output / "README.md").read_text(encoding="utf-8")
+    assert "Größe in µs." in told
+    assert bench("page", output / "results.json", **NOT_UTF_8).status == 0
+    assert (output / "README.md").read_text(encoding="utf-8") == told
 
 
 def test_a_second_run_is_compared_with_the_first(bench: Command, build: Path, tmp_path: Path) -> None:

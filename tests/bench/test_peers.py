@@ -223,6 +223,13 @@ def test_command_line_shows_what_is_cached(command: Command, tmp_path: Path) -> 
     assert "peers tried" not in outcome.stdout
 
 
+def test_command_line_works_where_the_output_knows_few_letters(command: Command, tmp_path: Path) -> None:
+    cache_fake(tmp_path, "snmalloc", version="1.0-µ")
+    outcome = command("--only", "snmalloc", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    assert outcome.status == 0, outcome.stderr
+    assert "1.0-?" in outcome.stdout
+
+
 def test_command_line_builds_what_lacks_and_says_why_it_cannot(command: Command) -> None:
     outcome = command("--only", "snmalloc", PATH="/nowhere")
     assert outcome.status == 0, outcome.stderr

@@ -124,7 +124,7 @@ def family(pid: int) -> list[int]:
     found = [pid]
     with suppress(OSError):  # it ended meanwhile
         for children in Path(f"/proc/{pid}/task").glob("*/children"):
-            for child in children.read_text().split():
+            for child in children.read_text(encoding="utf-8").split():
                 found += family(int(child))
     return found
 
@@ -132,7 +132,7 @@ def family(pid: int) -> list[int]:
 def resident_bytes(pid: int) -> int:
     """As the kernel says; 0 if there is no such process any more."""
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
+        return int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1]) * _PAGE_BYTES
     except (OSError, IndexError):
         return 0
 

@@ -78,7 +78,7 @@ def settings_of(policy: Policy) -> dict[str, str]:
         [sys.executable, "-m", "hakmem", "options", "--json"],
         env={**os.environ, **policy.variables},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         errors="replace",
         check=False,
     )
