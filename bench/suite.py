@@ -29,6 +29,7 @@ PLACEHOLDERS = ("workloads", "programs", "python", "threads")
 SHARE = "share"
 
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
+_MOST_SECONDS = 24 * 60 * 60  # timers do not take just any number
 _NAME = re.compile(r"[a-z0-9_]+(/[A-Za-z0-9_.+-]+)?")
 
 
@@ -129,6 +130,9 @@ def load(file: Path = SUITE_FILE) -> Suite:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise HakmemError(f"cannot read the suite '{file}': {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise HakmemError(f"{file}: not UTF-8: {error.reason} in line {line}") from error
     except tomllib.TOMLDecodeError as error:
         raise HakmemError(f"{file}: not TOML: {error}") from error
     for key in document:
@@ -156,8 +160,8 @@ def _workload(entry: "_Entry") -> Workload:
         command=entry.command("command"),
         args_full=entry.command("args_full", required=False),
         needs=entry.words("needs", required=False),
-        timeout_seconds=entry.number("timeout_seconds", Workload.timeout_seconds),
-        timeout_seconds_full=entry.number("timeout_seconds_full", Workload.timeout_seconds_full),
+        timeout_seconds=entry.seconds("timeout_seconds", Workload.timeout_seconds),
+        timeout_seconds_full=entry.seconds("timeout_seconds_full", Workload.timeout_seconds_full),
         rounds_most=entry.whole("rounds_most"),
         contention=entry.flag("contention"),
         sampling=entry.flag("sampling"),
@@ -201,7 +205,12 @@ def _entries(file: Path, document: dict[str, Any], table: str, *, required: bool
     entries = document.get(table, [])
     if not isinstance(entries, list) or (required and not entries):
         raise HakmemError(f"{file}: no [[{table}]] in it")
-    return [_Entry(file, table, number, dict(fields)) for number, fields in enumerate(entries, 1)]
+    for number, fields in enumerate(entries, 1):
+        if not isinstance(fields, dict):
+            raise HakmemError(
+                f"{file}: {table} number {number}: must be a table, which begins with [[{table}]]"
+            )
+    return [_Entry(file, table, number, fields) for number, fields in enumerate(entries, 1)]
 
 
 class _Entry:
@@ -246,6 +255,8 @@ class _Entry:
         values = self.take(field, list, None if required else [])
         if (required and not values) or not all(isinstance(value, str) for value in values):
             raise self.wrong(field, "must be a list of texts")
+        if any("\0" in value for value in values):
+            raise self.wrong(field, "must not have the character NUL, which no command can be given")
         return tuple(values)
 
     def command(
@@ -258,11 +269,12 @@ class _Entry:
                 raise self.wrong(field, f"unknown placeholder {{{placeholder}}}; there are {known}")
         return words
 
-    def number(self, field: str, default: float) -> float:
+    def seconds(self, field: str, default: float) -> float:
         value = self._fields.get(field, default)
         self._taken.append(field)
-        if type(value) not in (int, float) or value <= 0:
-            raise self.wrong(field, "must be a number above 0")
+        # Written so that what is no number of TOML's, nan, is refused as well.
+        if type(value) not in (int, float) or not 0 < value <= _MOST_SECONDS:
+            raise self.wrong(field, f"must be a number above 0, and at most {_MOST_SECONDS} (a day)")
         return float(value)
 
     def whole(self, field: str) -> int | None:

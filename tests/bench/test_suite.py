@@ -118,9 +118,23 @@ def test_every_loop_of_several_threads_counts_what_they_wait_for() -> None:
             "workload 'mix/small': field 'command': unknown placeholder {cores}",
         ),
         (ENTRY + "args_full = [1]", "workload 'mix/small': field 'args_full': must be a list of texts"),
+        *(
+            (
+                ENTRY + f"timeout_seconds{full} = {value}",
+                f"'mix/small': field 'timeout_seconds{full}': must be a number above 0, and at most 86400",
+            )
+            for full in ("", "_full")
+            for value in ("-1", "0", "nan", "inf", "1e30", "86401", f"1{'0' * 400}", "true", "'60'")
+        ),
+        ("workload = [1, 2]", "workload number 1: must be a table"),
+        (ENTRY.replace("[[workload]]", "scaling = ['a']\n[[workload]]"), "scaling number 1: must be a table"),
         (
-            ENTRY + "timeout_seconds = -1",
-            "workload 'mix/small': field 'timeout_seconds': must be a number above 0",
+            ENTRY + r'args_full = ["a\u0000b"]',
+            "workload 'mix/small': field 'args_full': must not have the character NUL",
+        ),
+        (
+            ENTRY + r'needs = ["\u0000"]',
+            "workload 'mix/small': field 'needs': must not have the character NUL",
         ),
         (ENTRY + "rounds_most = 0", "workload 'mix/small': field 'rounds_most': must be at least 1"),
         (ENTRY + "sampling = 1", "workload 'mix/small': field 'sampling': must be true or false"),
@@ -147,6 +161,13 @@ def test_mistakes_are_named(written: Written, text: str, problem: str) -> None:
         load(file)
     assert str(caught.value).startswith(f"{file}: ")
     assert problem in str(caught.value)
+
+
+def test_a_suite_of_other_bytes_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "suite.toml"
+    file.write_bytes(ENTRY.replace("Something.", "Größe").encode("latin-1"))
+    with pytest.raises(HakmemError, match=r"suite.toml: not UTF-8: .* in line 5"):
+        load(file)
 
 
 def test_a_missing_suite_is_named(tmp_path: Path) -> None:
