@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from hakmem.allocators import HAKMEM, Allocator, find
+from hakmem.allocators import Missing as NotFound
 from hakmem.errors import HakmemError
 
 from bench import contention, instructions, machine, page, sampling, scaling
@@ -60,6 +61,7 @@ def carry_out(order: Order) -> Path:
     runner = Runner(places_of(order.build), order.full)
     plan = order.plan()
     allocators, missing = find(order.allocators)
+    _require_useful(allocators, missing)
     results = Results(
         started=datetime.now().astimezone().isoformat(timespec="minutes"),
         full=order.full,
@@ -73,6 +75,7 @@ def carry_out(order: Order) -> Path:
         Session(runner, allocators, plan, report).measure(order.suite.workloads, results)
         if not results.interrupted:
             _measure_besides(order, allocators, runner, report, results)
+    _tell_failures(results)
     return keep(results, folder)
 
 
@@ -100,6 +103,19 @@ def places_of(build: Path) -> dict[str, str]:
         "python": sys.executable,
         "threads": str(machine.cores()),
     }
+
+
+def _require_useful(allocators: Sequence[Allocator], missing: Sequence[NotFound]) -> None:
+    """Raises, before the time is spent, if HAKMEM is `missing` or there is no allocator at all."""
+    reasons = {entry.name: entry.reason for entry in missing}
+    if HAKMEM in reasons:
+        raise HakmemError(
+            f"HAKMEM cannot be used here: {reasons[HAKMEM]}; "
+            "to measure others alone, name them with --allocators"
+        )
+    if not allocators:
+        told = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+        raise HakmemError(f"no allocator can be used here: {told}")
 
 
 def _versions(suite: Suite) -> dict[str, str]:
@@ -173,6 +189,34 @@ def _count_instructions(
         into.skipped += [Missing(f"instructions of {entry.name}", problem) for entry in suite.instructions]
     elif suite.instructions:
         into.instructions = instructions.count(suite.instructions, allocators, runner.places, say)
+
+
+def _tell_failures(results: Results) -> None:
+    """Says how many runs failed, and raises if nothing was measured: earlier results then stay."""
+    runs = results.runs()
+    failed = sum(run.failure is not None for run in runs)
+    counted = any(entry.per_operation for entry in results.instructions)
+    if not (results.interrupted or counted or failed < len(runs)):
+        first, *more = _reasons(results)
+        raise HakmemError(
+            f"nothing could be measured: {first}" + (f" (and {len(more)} more)" if more else "")
+        )
+    if failed:
+        print(f"bench: {failed} of {len(runs)} runs failed, and are in no figure", file=sys.stderr)
+
+
+def _reasons(results: Results) -> list[str]:
+    """Why what is not in the results is not."""
+    uncounted = [missing for entry in results.instructions for missing in entry.missing]
+    return [
+        *(
+            f"{workload.name} on {results.title(name)}: {reason}"
+            for workload in (*results.workloads, *results.scaling)
+            for name in workload.runs
+            for reason in workload.failures(name)
+        ),
+        *(f"{entry.name}: {entry.reason}" for entry in (*results.skipped, *uncounted)),
+    ]
 
 
 def keep(results: Results, folder: Path) -> Path:

@@ -148,6 +148,16 @@ class Results:
     def names(self) -> list[str]:
         return [allocator.name for allocator in self.allocators]
 
+    def runs(self) -> list[Run]:
+        """All of them, whatever they are to tell."""
+        return [
+            run
+            for name in _OF_WORKLOADS
+            for workload in getattr(self, name)
+            for runs in workload.runs.values()
+            for run in runs
+        ]
+
     def title(self, name: str) -> str:
         return next((entry.title for entry in self.allocators if entry.name == name), name)
 

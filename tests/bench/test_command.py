@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -207,6 +208,63 @@ def test_mistakes_are_one_line(
     assert outcome.status == 1
     assert outcome.error_line().startswith("bench: ")
     assert problem in outcome.error_line()
+
+
+def test_without_an_allocator_there_is_nothing_to_compare(
+    bench: Command, build: Path, tmp_path: Path
+) -> None:
+    outcome = bench(*run_options(build, tmp_path / "out", "--allocators", "rpmalloc"))
+    assert outcome.status == 1
+    assert outcome.error_line() == (
+        "bench: no allocator can be used here: rpmalloc: neither built for comparison nor installed"
+    )
+
+
+@pytest.mark.parametrize("options", [[], ["--allocators", "hakmem,system"]])
+def test_hakmem_is_not_left_out_unasked(
+    bench: Command, build: Path, tmp_path: Path, options: list[str]
+) -> None:
+    library = tmp_path / "my folder" / "libhakmem.so"
+    library.parent.mkdir()
+    shutil.copy(REPOSITORY / "build/libhakmem.so", library)
+    output = tmp_path / "out"
+    outcome = bench(*run_options(build, output, "--rounds", "1", *options), HAKMEM_LIBRARY=str(library))
+    assert outcome.status == 1
+    assert "bench: HAKMEM cannot be used here: " in outcome.error_line()
+    assert "copy it elsewhere; to measure others alone, name them with --allocators" in outcome.error_line()
+    assert not list(output.iterdir())
+
+
+def test_runs_that_fail_are_counted(bench: Command, build: Path, tmp_path: Path) -> None:
+    cache_fake(tmp_path, "jemalloc", "ABORTS")
+    options = ("--rounds", "2", "--allocators", "system,jemalloc", "--only", "*/24")
+    outcome = bench(*run_options(build, tmp_path / "out", *options))
+    assert outcome.status == 0
+    assert "bench: 2 of 8 runs failed, and are in no figure\n" in outcome.stderr
+
+
+def test_a_run_that_measures_nothing_fails_and_leaves_the_last_one(
+    bench: Command, build: Path, tmp_path: Path
+) -> None:
+    cache_fake(tmp_path, "jemalloc", "ABORTS")
+    output = tmp_path / "out"
+    output.mkdir()
+    (output / "results.json").write_text("earlier")
+    options = ("--rounds", "2", "--allocators", "jemalloc", "--only", "victim*")
+    outcome = bench(*run_options(build, output, *options))
+    assert outcome.status == 1
+    last = outcome.stderr.splitlines()[-1]
+    assert last.startswith("bench: nothing could be measured: victim/24 on fake jemalloc 1.0: was killed by")
+    assert last.endswith("(and 1 more)")
+    assert (output / "results.json").read_text() == "earlier"
+
+
+def test_what_cannot_be_run_here_is_not_a_page(bench: Command, build: Path, tmp_path: Path) -> None:
+    outcome = bench(*run_options(build, tmp_path / "out", "--allocators", "system", "--only", "absent*"))
+    assert outcome.status == 1
+    assert outcome.error_line() == (
+        "bench: nothing could be measured: absent/1: needs hak-none, which is not installed"
+    )
 
 
 def test_an_interrupt_keeps_what_was_measured(bench: Command, build: Path, tmp_path: Path) -> None:
