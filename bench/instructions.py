@@ -8,9 +8,10 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from contextlib import contextmanager
 from shutil import which
 
 from hakmem.allocators import Allocator, environment_for
@@ -34,15 +35,20 @@ def count(
 ) -> list[InstructionCount]:
     """Every loop on every allocator; one that does not run under valgrind is named with the reason."""
     jobs = [(entry, allocator) for entry in entries for allocator in allocators]
-    with ThreadPoolExecutor(max_workers=cores()) as pool:  # counts do not depend on who else is running
+    valgrind = _Valgrind()
+    pool = ThreadPoolExecutor(max_workers=cores())  # counts do not depend on who else is running
+    try:
         futures = {
-            (entry.name, allocator.name): pool.submit(_per_operation, entry, allocator, places)
+            (entry.name, allocator.name): pool.submit(_per_operation, entry, allocator, places, valgrind)
             for entry, allocator in jobs
         }
         found: dict[tuple[str, str], float | str] = {}
         for number, (key, future) in enumerate(futures.items(), 1):
             say(f"instructions of {key[0]}, {number} of {len(futures)}")
             found[key] = future.result()
+    finally:  # by an interrupt, too: then the rest is not waited for
+        valgrind.end()
+        pool.shutdown(cancel_futures=True)
     return [_row(entry, allocators, found) for entry in entries]
 
 
@@ -64,36 +70,75 @@ def _row(
     return InstructionCount(entry.name, " ".join(entry.command), counts, missing)
 
 
-def _per_operation(entry: Instructions, allocator: Allocator, places: Mapping[str, str]) -> float | str:
+def _per_operation(
+    entry: Instructions, allocator: Allocator, places: Mapping[str, str], valgrind: "_Valgrind"
+) -> float | str:
     """The count, or why there is none."""
     short, long = entry.operations
     try:
-        few, many = (_collected(entry.arguments(length, places), allocator) for length in (short, long))
+        few, many = (
+            valgrind.collected(entry.arguments(length, places), allocator) for length in (short, long)
+        )
     except HakmemError as error:
         return str(error)
     return (many - few) / (long - short)
 
 
-def _collected(arguments: Sequence[str], allocator: Allocator) -> int:
-    with tempfile.TemporaryDirectory(prefix="hakmem-bench-") as scratch:
-        command = [VALGRIND, "--tool=callgrind", f"--callgrind-out-file={os.devnull}", *arguments]
+class _Valgrind:
+    """Runs of it, several at a time, that can all be ended."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: set[subprocess.Popen[str]] = set()
+        self._ended = False
+
+    def collected(self, arguments: Sequence[str], allocator: Allocator) -> int:
+        with tempfile.TemporaryDirectory(prefix="hakmem-bench-") as scratch:
+            environment = environment_for(allocator, base_environment(scratch))
+            command = [VALGRIND, "--tool=callgrind", f"--callgrind-out-file={os.devnull}", *arguments]
+            with self._started(command, environment) as process:
+                try:
+                    said = process.communicate(timeout=_TIMEOUT_SECONDS)[1]
+                except subprocess.TimeoutExpired as error:
+                    raise HakmemError(f"does not end under valgrind within {_TIMEOUT_SECONDS} s") from error
+        collected = _COLLECTED.search(said)
+        if process.returncode or collected is None:
+            raise HakmemError(f"does not run under valgrind (status {process.returncode})")
+        return int(collected[1])
+
+    def end(self) -> None:
+        """Kills those that run; no other starts."""
+        with self._lock:
+            self._ended = True
+            for process in self._running:
+                process.kill()
+
+    @contextmanager
+    def _started(
+        self, command: Sequence[str], environment: Mapping[str, str]
+    ) -> Iterator[subprocess.Popen[str]]:
+        with self._lock:
+            if self._ended:
+                raise HakmemError("interrupted")
+            try:
+                process = subprocess.Popen(
+                    command,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                    encoding="utf-8",
+                    errors="replace",
+                )
+            except OSError as error:
+                raise HakmemError(f"cannot run valgrind: {error.strerror}") from error
+            self._running.add(process)
         try:
-            done = subprocess.run(
-                command,
-                env=environment_for(allocator, base_environment(scratch)),
-                cwd=Path.cwd(),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                encoding="utf-8",
-                errors="replace",
-                timeout=_TIMEOUT_SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise HakmemError(f"does not end under valgrind within {_TIMEOUT_SECONDS} s") from error
-        except OSError as error:
-            raise HakmemError(f"cannot run valgrind: {error.strerror}") from error
-    collected = _COLLECTED.search(done.stderr)
-    if done.returncode or collected is None:
-        raise HakmemError(f"does not run under valgrind (status {done.returncode})")
-    return int(collected[1])
+            with process:
+                try:
+                    yield process
+                finally:
+                    process.kill()  # of one that has ended, that is nothing
+        finally:
+            with self._lock:
+                self._running.remove(process)

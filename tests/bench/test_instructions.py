@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -55,6 +56,26 @@ def test_one_that_does_not_run_under_valgrind_is_named(loop: Instructions, tmp_p
     (missing,) = counted.missing
     assert missing.name == "jemalloc"
     assert missing.reason.startswith("does not run under valgrind")
+
+
+def test_an_interrupt_does_not_wait_for_what_is_still_to_be_counted(
+    loop: Instructions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither for what is queued, nor for what runs."""
+    valgrind, started = tmp_path / "valgrind", tmp_path / "started"
+    valgrind.write_text(f"#!/bin/sh\necho >> {started}\nexec sleep 20\n")
+    valgrind.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+    def interrupt(_: str) -> None:
+        while not started.exists():
+            time.sleep(0.01)
+        raise KeyboardInterrupt
+
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        instructions.count([loop], [SYSTEM_MALLOC] * 8, {}, interrupt)
+    assert time.monotonic() - begun < 15
 
 
 def test_without_valgrind_there_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
