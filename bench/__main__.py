@@ -12,7 +12,7 @@ from hakmem.report import console
 from rich.table import Table
 
 from bench import agreement, page, policies, suite
-from bench.benchmark import PREVIOUS, Order, carry_out, places_of, writable
+from bench.benchmark import EXIT_INTERRUPTED, PREVIOUS, Order, carry_out, places_of, writable
 from bench.places import BUILD, REPOSITORY
 from bench.progress import shown
 from bench.results import load
@@ -119,6 +119,8 @@ def rank_policies(*, patterns: tuple[str, ...], rounds: int, build: Path, suite_
     with shown() as report:
         results = policies.measure(workloads, found[0], runner, rounds, report)
     policies.print_standings(console(), results)
+    if results.interrupted:
+        sys.exit(EXIT_INTERRUPTED)
 
 
 @cli.command(name="page")

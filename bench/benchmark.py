@@ -25,7 +25,7 @@ RESULTS = "results.json"
 RESULTS_CSV = "results.csv"
 PREVIOUS = "previous.json"
 INTERRUPTED = "interrupted.json"
-_EXIT_INTERRUPTED = 130
+EXIT_INTERRUPTED = 130
 
 _QUICK = Plan(rounds=4, rounds_of_memory=2, budget_seconds=9 * 60)
 _FULL = Plan(rounds=7, rounds_of_memory=3, budget_seconds=120 * 60)
@@ -224,7 +224,7 @@ def keep(results: Results, folder: Path) -> Path:
     if results.interrupted:
         save(results, folder / INTERRUPTED)
         print(f"bench: interrupted; what was measured is in '{folder / INTERRUPTED}'", file=sys.stderr)
-        sys.exit(_EXIT_INTERRUPTED)
+        sys.exit(EXIT_INTERRUPTED)
     file = folder / RESULTS
     previous = _set_aside(file, folder / PREVIOUS)
     save(results, file)

@@ -74,7 +74,17 @@ def cost(workload: WorkloadResult, time: float, memory: float, price: Price) -> 
     return price.cost(time, memory) if workload.kind in TIME.kinds else memory
 
 
+def rounds_done(results: Results) -> int:
+    """Those that every workload has had."""
+    return min((_rounds(workload) for workload in results.workloads), default=0)
+
+
 def print_standings(to: Console, results: Results) -> None:
+    if results.interrupted:
+        done = rounds_done(results)
+        to.print(f"Interrupted after {done} {'round' if done == 1 else 'rounds'} of all workloads.")
+        if not done:
+            return
     table = Table("settings", box=None, pad_edge=False)
     for name in PRICES:
         table.add_column(f"Elo, {name}", justify="right")
@@ -109,6 +119,10 @@ def hindsight(results: Results, price: Price) -> list[tuple[str, str, float]]:
             best = min((name for name in odd if name in even), key=lambda name: odd[name])
             found.append((workload.name, best, even[best] / even[REFERENCE.name]))
     return found
+
+
+def _rounds(workload: WorkloadResult) -> int:
+    return max((run.round for runs in workload.runs.values() for run in runs), default=0)
 
 
 def _costs(workload: WorkloadResult, price: Price, *, remainder: int) -> dict[str, float]:

@@ -124,6 +124,24 @@ def test_command(tmp_path: Path) -> None:
     assert "For memory, what is best for each workload costs" in outcome.stdout
 
 
+@pytest.mark.parametrize(("stopped_at", "told"), [(1, "after 0 rounds"), (2, "after 1 round of")])
+def test_an_interrupted_one_says_so(tmp_path: Path, stopped_at: int, told: str) -> None:
+    """The workload itself sends the interrupt, in the first run of this round."""
+    (tmp_path / "bench").mkdir()
+    line, ran = json.dumps({"operations": 1, "seconds": 1}), tmp_path / "ran"
+    number = 1 + len(NAMES) * stopped_at  # each has run once to warm up
+    script = f"echo >> {ran}; test $(wc -l < {ran}) != {number} || kill -INT $PPID; echo '{line}'"
+    suite = tmp_path / "suite.toml"
+    about = "name = 'loop/1'\nkind = 'time'\nstands_for = 'A loop.'"
+    suite.write_text(f"[[workload]]\n{about}\ncommand = ['sh', '-c', '''{script}''']\n")
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("HAKMEM_")}
+    bench = Command([sys.executable, "-m", "bench", "policies"], inherited)
+    outcome = bench("--rounds", "4", "--build", tmp_path, "--suite", suite)
+    assert outcome.status == 130, outcome.stderr
+    assert outcome.stdout.startswith(f"Interrupted {told}")
+    assert (REFERENCE.name in outcome.stdout) == (stopped_at > 1)
+
+
 class TestElo:
     def test_points_are_only_handed_on(self) -> None:
         ratings = Ratings("abc")
