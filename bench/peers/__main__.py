@@ -21,7 +21,7 @@ from bench.peers.recipes import RECIPES
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--only", metavar="NAME", multiple=True, help="Only this peer (may be repeated).")
 @click.option(
-    "--rebuild", is_flag=True, help="Build also what is in the cache, or could not be built before."
+    "--rebuild", is_flag=True, help="Build also what is in the cache, or is known not to be had here."
 )
 def main(only: tuple[str, ...], rebuild: bool) -> None:
     """Build the allocators that HAKMEM is compared with, from the package registries, into the cache."""

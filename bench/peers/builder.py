@@ -27,8 +27,8 @@ class Result:
 
 
 def lacking(recipes: Sequence[Recipe]) -> list[Recipe]:
-    """The recipes of which the cache holds neither the library nor the reason why there is none."""
-    held = {*_held(), *peer_cache.missing_reasons()}
+    """The recipes of which the cache holds neither the library nor a lasting reason why there is none."""
+    held = {*_held(), *peer_cache.missing_for_good()}
     return [recipe for recipe in recipes if recipe.name not in held]
 
 
@@ -82,7 +82,8 @@ def _keep(recipe: Recipe, future: Future[tuple[Manifest, Product]], logs: Path) 
         reason = str(error) if isinstance(error, UnavailableError) else f"its recipe is outdated: {error!r}"
         if before := _held().get(recipe.name):
             return Result(recipe.name, before, reason, log)
-        peer_cache.store_missing(recipe.name, reason)
+        lasting = isinstance(error, UnavailableError) and error.lasting
+        peer_cache.store_missing(recipe.name, reason, lasting=lasting)
         return Result(recipe.name, reason=reason, log=log)
     peer_cache.store(manifest, product.library)
     return Result(recipe.name, manifest, log=log)

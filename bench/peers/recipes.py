@@ -106,7 +106,8 @@ def _rpmalloc(work: Workshop) -> Product:
     )
     raise UnavailableError(
         "no package registry has a current release: "
-        f"the newest, {_of_crate(crate)}, carries rpmalloc {carried}"
+        f"the newest, {_of_crate(crate)}, carries rpmalloc {carried}",
+        lasting=True,
     )
 
 

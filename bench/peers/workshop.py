@@ -48,6 +48,10 @@ MACHINE = platform.machine()
 class UnavailableError(Exception):
     """Why a peer cannot be had here, in one line."""
 
+    def __init__(self, reason: str, *, lasting: bool = False) -> None:
+        super().__init__(reason)
+        self.lasting = lasting  # unlike what a tool or a network that comes back cures
+
 
 @dataclass(frozen=True)
 class Crate:

@@ -56,10 +56,13 @@ def store(manifest: Manifest, library: Path) -> Path:
     return folder
 
 
-def store_missing(name: str, reason: str) -> None:
-    """Keeps why there is no library of that name. One that is there already stays."""
+def store_missing(name: str, reason: str, *, lasting: bool) -> None:
+    """Keeps why there is no library of that name. One that is there already stays.
+
+    A reason that is `lasting` will hold the next time, too; any other is there to be told.
+    """
     peers_folder().mkdir(parents=True, exist_ok=True)
-    _write(_reason_file(name), {"name": name, "reason": reason})
+    _write(_reason_file(name), {"name": name, "reason": reason, "lasting": lasting})
 
 
 def manifests() -> list[tuple[Path, Manifest | None]]:
@@ -68,12 +71,23 @@ def manifests() -> list[tuple[Path, Manifest | None]]:
 
 
 def missing_reasons() -> dict[str, str]:
-    reasons = {}
-    for path in sorted(peers_folder().glob(f"*{_MISSING_SUFFIX}")):
-        entry = _read(path)
-        name = path.name.removesuffix(_MISSING_SUFFIX)
-        reasons[name] = str(entry["reason"]) if entry and "reason" in entry else f"'{path}' cannot be read"
-    return reasons
+    return {
+        name: str(entry["reason"]) if "reason" in entry else f"'{_reason_file(name)}' cannot be read"
+        for name, entry in _missing().items()
+    }
+
+
+def missing_for_good() -> set[str]:
+    """The names of which there is none for a lasting reason."""
+    return {name for name, entry in _missing().items() if entry.get("lasting") is True}
+
+
+def _missing() -> dict[str, dict[str, object]]:
+    """What the cache says of each; nothing where that cannot be read."""
+    return {
+        path.name.removesuffix(_MISSING_SUFFIX): _read(path) or {}
+        for path in sorted(peers_folder().glob(f"*{_MISSING_SUFFIX}"))
+    }
 
 
 def _manifest(path: Path) -> Manifest | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hakmem.allocators import find
 from hakmem.installed import KINDS
-from hakmem.peer_cache import manifests, missing_reasons, peers_folder
+from hakmem.peer_cache import manifests, missing_reasons, peers_folder, store_missing
 
 from bench.peers.builder import Result, build, lacking
 from bench.peers.recipe import Product, Recipe
@@ -109,15 +109,25 @@ def test_failing_command_is_the_reason_and_is_logged() -> None:
     assert "Stop." in result.log.read_text()
 
 
-def test_reason_is_kept_and_the_build_not_repeated_until_it_succeeds() -> None:
+def test_reason_is_kept_and_the_build_repeated_until_it_succeeds() -> None:
     recipe = runs("false")
     reason = result_of(recipe).reason
-    assert lacking([recipe]) == []
+    assert lacking([recipe]) == [recipe]
     assert missing_reasons() == {"snmalloc": reason}
     assert find(["snmalloc"])[1][0].reason == reason
     result_of(fake())
     assert missing_reasons() == {}
     assert find(["snmalloc"])[0]
+
+
+def test_what_a_recipe_cannot_give_is_not_tried_again() -> None:
+    def make(work: Workshop) -> Product:
+        raise UnavailableError("there is no release", lasting=True)
+
+    recipe = Recipe("snmalloc", "fake", make)
+    assert result_of(recipe).reason == "there is no release"
+    assert lacking([recipe]) == []
+    assert missing_reasons() == {"snmalloc": "there is no release"}
 
 
 def test_what_was_built_before_stays_where_a_rebuild_fails() -> None:
@@ -234,6 +244,11 @@ def test_command_line_builds_what_lacks_and_says_why_it_cannot(command: Command)
     outcome = command("--only", "snmalloc", PATH="/nowhere")
     assert outcome.status == 0, outcome.stderr
     assert "missing  snmalloc: its build needs c++, cmake, ninja: install that" in outcome.stdout
+    assert "peers tried" in command("--only", "snmalloc", PATH="/nowhere").stdout
+
+
+def test_command_line_builds_what_is_not_to_be_had_if_told_to(command: Command) -> None:
+    store_missing("snmalloc", "there is no release", lasting=True)
     assert "peers tried" not in command("--only", "snmalloc", PATH="/nowhere").stdout
     assert "peers tried" in command("--only", "snmalloc", "--rebuild", PATH="/nowhere").stdout
 
