@@ -128,7 +128,8 @@ format: build $(call tools_ready,lint) ## Put all files into the house format
 	@$(VENV)/bin/ruff format $(PYTHON_FOLDERS)
 
 install: library ## Install the library and its header under PREFIX=/usr/local
-	@cmake --install $(BUILD) --prefix $(PREFIX)
+	@# Not every shell replaces the ~ of an argument PREFIX=~/.local.
+	@prefix='$(PREFIX)' && cmake --install $(BUILD) --prefix "$${prefix/#'~/'/$$HOME/}"
 
 clean: ## Remove all that was built, .venv included
 	rm -rf build build-asan build-tsan build-clang $(VENV) .pytest_cache .mypy_cache .ruff_cache

@@ -68,9 +68,12 @@ def test_make_help_lists_the_targets(make: Command) -> None:
         assert f"make {target} " in outcome.stdout
 
 
-def test_make_install(make: Command, tmp_path: Path) -> None:
-    assert make("install", f"PREFIX={tmp_path}").status == 0
-    found = {path.name for path in tmp_path.rglob("*") if path.is_file()}
+@pytest.mark.parametrize("prefix", ["{tmp}", "{tmp}/p q", "~/home"])
+def test_make_install(make: Command, tmp_path: Path, prefix: str) -> None:
+    folder = prefix.format(tmp=tmp_path)
+    assert make("install", f"PREFIX={folder}", HOME=str(tmp_path)).status == 0
+    place = Path(folder.replace("~", str(tmp_path)))
+    found = {path.name for path in place.rglob("*") if path.is_file()}
     assert {"hakmem.h", "libhakmem.so", "libhakmem.a"} <= found
 
 
