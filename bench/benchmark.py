@@ -151,9 +151,10 @@ def _method(plan: Plan) -> dict[str, str]:
         "happens while it runs, so that many processes tell more than long ones",
         "environment": "variables of the same number and length for every allocator; address space "
         "randomised; no process bound to a core",
-        "warm-up": "each program and each library once, unmeasured, so that the files are in memory",
-        "memory of the host": "before each run, as much as the workload takes is touched and freed, so that "
-        "the host of a virtual machine has it ready for every allocator alike",
+        "warm-up": "each program and each library at least once, unmeasured, so that the files are in memory",
+        "memory of the host": "before each run but those of a workload's first round, as much as it has "
+        "taken at most until then is touched and freed, so that the host of a virtual machine has it ready "
+        "for every allocator alike",
         "peak RSS": "the kernel's high-water mark, read when the process exits; a server's own for a server; "
         "the median of the runs",
         "failures": "a run that fails, is killed or runs out of time is listed, and is in no figure",

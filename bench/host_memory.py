@@ -2,8 +2,8 @@
 
 The host of a virtual machine takes free memory back after a second or two. Whoever touches such
 memory next waits for the host, up to a hundred times as long as for a page fault: by chance one
-allocator, then another. So as much memory as the program may take is touched and freed just before
-each run, whichever the allocator. On real hardware that changes nothing.
+allocator, then another. So as much memory as the program has taken in the rounds before is touched
+and freed just before each run, whichever the allocator. On real hardware that changes nothing.
 """
 
 import mmap

@@ -60,8 +60,8 @@ class Session:
         into.other_load = others.share()
 
     def _warm_up(self, workloads: Sequence[Workload]) -> None:
-        """Unmeasured: each program and each library is read from disk once."""
-        programs = list({workload.family: workload for workload in workloads}.values())
+        """Unmeasured: each program and each library is read from disk."""
+        programs = list({workload.program: workload for workload in workloads}.values())
         turns = max(len(programs), len(self.allocators)) if programs else 0
         for turn in range(turns):
             workload = programs[turn % len(programs)]

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,11 @@ class Workload:
     @property
     def family(self) -> str:
         return self.name.partition("/")[0]
+
+    @property
+    def program(self) -> tuple[str, ...]:
+        """The command without its options: workloads of the same are of one program."""
+        return tuple(takewhile(lambda word: not word.startswith("--"), self.command))
 
     def arguments(self, places: Mapping[str, str], *, full: bool) -> tuple[str, ...]:
         """The command line, with `places` for the placeholders."""

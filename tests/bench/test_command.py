@@ -120,6 +120,8 @@ def test_a_run_writes_results_and_page(bench: Command, build: Path, tmp_path: Pa
     assert "- **rpmalloc**: neither built for comparison nor installed" in told
     assert "- **absent/1**: needs hak-none, which is not installed" in told
     assert re.search(r"\| a loop of 24 B \| [^|]*\d+\.\d", told)
+    assert "each program and each library at least once" in told
+    assert "before each run but those of a workload's first round" in told
     found = load(output / "results.json")
     assert [allocator.name for allocator in found.allocators] == ["hakmem", "system", "mimalloc3", "jemalloc"]
     assert len(found.workloads[0].good("hakmem")) == 3

@@ -12,7 +12,7 @@ from bench.results import Results
 from bench.runner import Interrupted, Runner
 from bench.schedule import Plan
 from bench.session import Progress, Session, order
-from bench.suite import Workload
+from bench.suite import Workload, load
 
 from .synthetic import failed, results, run
 
@@ -24,7 +24,8 @@ def allocators() -> list[Allocator]:
 
 
 def workload(name: str, kind: str = "time", needs: tuple[str, ...] = ()) -> Workload:
-    return Workload(name, kind, "Something.", ("true",), needs=needs)
+    """Those of one family are of one program."""
+    return Workload(name, kind, "Something.", ("true", name.partition("/")[0], f"--{name}"), needs=needs)
 
 
 @pytest.fixture(autouse=True)
@@ -84,6 +85,26 @@ def test_the_warm_up_is_not_measured_and_has_everyone(empty: Results) -> None:
     assert {entry[1] for entry in warm} == set(NAMES)
     assert {entry[0].partition("/")[0] for entry in warm} == {"a", "b"}
     assert all(run.round > 0 for result in empty.workloads for runs in result.runs.values() for run in runs)
+
+
+def test_every_program_of_the_suite_is_warmed_up(empty: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two compilers are two programs, though they are one family."""
+    monkeypatch.setattr(Runner, "problem", lambda *_: None)
+    runner, suite = Scripted(), load().workloads
+    measure(runner, list(suite), empty, Plan(1, 1, 0))
+    warm = {entry[0] for entry in runner.ran if entry[2] == 0}
+    assert {"compile/g++", "compile/clang++"} <= warm
+    assert {name.partition("/")[0] for name in warm} == {entry.family for entry in suite}
+    assert len(warm) < len(suite) / 2
+
+
+def test_what_is_made_ready_is_what_the_rounds_before_took(
+    empty: Results, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready: list[float] = []
+    monkeypatch.setattr("bench.session.make_ready", ready.append)
+    measure(Scripted(), [workload("a/1")], empty, Plan(2, 2, 0))
+    assert ready == [0] * len(NAMES) + [1 << 20] * len(NAMES)
 
 
 def test_the_order_differs_by_round_and_is_the_same_in_every_session() -> None:
