@@ -12,7 +12,7 @@ from hakmem.report import console
 from rich.table import Table
 
 from bench import agreement, page, policies, suite
-from bench.benchmark import EXIT_INTERRUPTED, PREVIOUS, Order, carry_out, places_of, writable
+from bench.benchmark import EXIT_INTERRUPTED, PREVIOUS, Order, carry_out, default_minutes, places_of, writable
 from bench.places import BUILD, REPOSITORY
 from bench.progress import shown
 from bench.results import load
@@ -57,7 +57,8 @@ def cli() -> None:
 @click.option(
     "--minutes",
     type=click.FloatRange(min=0),
-    help="Time for measuring; what is needed at least is run even if it takes longer.",
+    help="Time for comparing; what is needed at least is run even if it takes longer."
+    f"  [default: {default_minutes(full=False):g}; with --full {default_minutes(full=True):g}]",
 )
 @click.option(
     "--output",

@@ -48,11 +48,21 @@ class Order:
         """A part's results must not replace those of the whole suite."""
         return self.output or (PAGE_FOLDER if self.whole else BUILD / "benchmarks")
 
+    def options(self) -> str:
+        """Those that make another plan of it than `make bench` has by itself."""
+        minutes = None if self.minutes == default_minutes(full=self.full) else self.minutes
+        given = {"--minutes": minutes, "--rounds": self.rounds}
+        return " ".join(f"{name} {value:g}" for name, value in given.items() if value is not None)
+
     def plan(self) -> Plan:
         plan = _FULL if self.full else _QUICK
         if self.minutes is not None:
             plan = dataclasses.replace(plan, budget_seconds=self.minutes * 60)
         return plan if self.rounds is None else Plan(self.rounds, self.rounds, 0)
+
+
+def default_minutes(*, full: bool) -> float:
+    return (_FULL if full else _QUICK).budget_seconds / 60
 
 
 def carry_out(order: Order) -> Path:
@@ -69,6 +79,7 @@ def carry_out(order: Order) -> Path:
         method=_method(plan),
         allocators=[_info(allocator) for allocator in allocators],
         missing=[Missing(entry.name, without_places(entry.reason)) for entry in missing],
+        options=order.options(),
     )
     os.chdir(REPOSITORY)  # workloads that are modules of Python are found from here
     with shown() as report:

@@ -138,6 +138,7 @@ class Results:
     scaling: list[ScalingResult] = field(default_factory=list)
     contention: list[Contention] = field(default_factory=list)
     sampling: list[WorkloadResult] = field(default_factory=list)  # runs of sampling.OFF and sampling.ON
+    options: str = ""  # how its length was chosen, if it was: "--minutes 15"
     duration_seconds: float = 0
     other_load: float = 0  # share of the processors' time that others took meanwhile
     interrupted: bool = False

@@ -1,6 +1,7 @@
 """The first thing on the page: how the subject stands, in one table."""
 
 from bench.page.markdown import bold, count, factor, paragraph, table
+from bench.results import Results
 from bench.view import MEASURES, MEDIAN_TIME, RSS, TIME, Measure, Verdict, View, mean
 
 # Others may take this share of the processors' time before the page warns of it.
@@ -25,7 +26,7 @@ def lines(view: View) -> list[str]:
             f"{count(len(view.results.workloads), 'workload')},",
             f"each on {count(len(view.names), 'allocator')} in turn.",
             f"Started {view.results.started}, {view.results.duration_seconds / 60:.0f} minutes",
-            f"({'full run' if view.results.full else 'quick run, `make bench`'}).",
+            f"({_kind_of_run(view.results)}).",
         ),
         *table(["", *(measure.name for measure in MEASURES)], _rows(view)),
         *paragraph(
@@ -38,6 +39,12 @@ def lines(view: View) -> list[str]:
         *_failures(view),
         *_disturbances(view),
     ]
+
+
+def _kind_of_run(results: Results) -> str:
+    kind, target = ("full run", "bench-full") if results.full else ("quick run", "bench")
+    options = f" ARGS='{results.options}'" if results.options else ""
+    return f"{kind}, `make {target}{options}`"
 
 
 def _rows(view: View) -> list[list[str]]:

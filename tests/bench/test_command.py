@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from bench.benchmark import Order, default_minutes
 from bench.results import load
+from bench.suite import Suite
 from tests.cli.command import REPOSITORY, Command
 from tests.fake_allocators import cache_fake
 
@@ -162,6 +164,7 @@ def test_a_second_run_is_compared_with_the_first(bench: Command, build: Path, tm
             )
         )
         assert outcome.status == 0, outcome.stderr
+    assert "`make bench ARGS='--rounds 2'`" in (output / "README.md").read_text()
     assert "The run before this one started" in (output / "README.md").read_text()
     agreed = bench("agree", output / "previous.json", output / "results.json")
     assert agreed.status == 0
@@ -283,6 +286,30 @@ def test_an_interrupt_keeps_what_was_measured(bench: Command, build: Path, tmp_p
     assert f"interrupted; what was measured is in '{output}/interrupted.json'" in rest
     assert load(output / "interrupted.json").interrupted
     assert not (output / "results.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("full", "minutes", "rounds", "options"),
+    [
+        (False, None, None, ""),
+        (False, default_minutes(full=False), None, ""),
+        (True, default_minutes(full=True), None, ""),
+        (False, 15.0, None, "--minutes 15"),
+        (True, 0.5, 3, "--minutes 0.5 --rounds 3"),
+    ],
+)
+def test_what_differs_from_the_usual_run_is_kept(
+    full: bool, minutes: float | None, rounds: int | None, options: str
+) -> None:
+    order = Order(Suite((), ()), True, None, full, rounds, minutes, None, Path("build"))
+    assert order.options() == options
+
+
+def test_make_help_and_the_commands_help_say_how_long_it_takes(bench: Command) -> None:
+    minutes = f"{default_minutes(full=False):g}"
+    help_of_make = Command(["make", "-C", str(REPOSITORY), "help"], os.environ)().stdout
+    assert f"docs/benchmarks ({minutes} minutes of comparing" in help_of_make
+    assert f"[default: {minutes}; with --full" in " ".join(bench("run", "--help").stdout.split())
 
 
 def test_help(bench: Command) -> None:

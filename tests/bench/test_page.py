@@ -1,6 +1,7 @@
 """The page: what a reader is told, and that it is told of every allocator alike."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,18 @@ def test_the_summary_has_the_three_means_for_time_and_memory() -> None:
     ((_, *means),) = rows(told, "against the best peer of each workload")
     assert means == [f"{best:.2f}", f"{least:.2f}"]
     assert rows(told, "against glibc 2.36")
+
+
+@pytest.mark.parametrize(
+    ("full", "options", "told"),
+    [
+        (False, "", "(quick run, `make bench`)"),
+        (False, "--minutes 15", "(quick run, `make bench ARGS='--minutes 15'`)"),
+        (True, "", "(full run, `make bench-full`)"),
+    ],
+)
+def test_the_page_says_how_long_a_run_it_was(full: bool, options: str, told: str) -> None:
+    assert f"10 minutes {told}." in page(replace(results(), full=full, options=options))
 
 
 def test_each_workload_names_its_best_peer_and_the_verdict() -> None:
