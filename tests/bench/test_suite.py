@@ -1,6 +1,8 @@
 """bench/suite.toml, and what is said of a suite with mistakes in it."""
 
+import re
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -87,6 +89,18 @@ def test_numbers_of_threads(written: Written) -> None:
 
 def test_the_loops_of_the_repository_have_controls_and_loads() -> None:
     assert {entry.control for entry in load().scaling} == {False, True}
+
+
+def test_sizes_that_are_told_are_those_of_the_command() -> None:
+    told = [
+        (match[1], match[2], entry.command)
+        for entry in load().workloads
+        if "--min" in entry.command and (match := re.search(r"(\d+) to (\d+) KiB", entry.stands_for))
+    ]
+    assert told
+    for least, most, command in told:
+        options = dict(pairwise(command))
+        assert (options["--min"], options["--max"]) == (f"{least}K", f"{most}K"), command
 
 
 def test_every_loop_of_several_threads_counts_what_they_wait_for() -> None:
