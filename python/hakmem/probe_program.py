@@ -80,8 +80,8 @@ def _server_of(function: str) -> "str | None":
     server = _holder_of(_process, function)
     if server is None or os.path.realpath(server) != os.path.realpath(sys.executable):
         return server
-    # A program that is not position-independent, and takes the function's address, has an entry of its own for
-    # it, which the loader names; what that leads to is in the first object behind it that has the function.
+    # A program that is not position-independent, and takes the function's address, has an entry of its own
+    # for it, which the loader names; that leads to the first object behind it that has the function.
     for name in _loaded():
         with suppress(OSError):
             if name and _holder_of(ctypes.CDLL(name, os.RTLD_NOLOAD), function) == name:
