@@ -1,8 +1,10 @@
 """What there is to know of the machine and the tools, for a page that others can compare theirs with."""
 
 import hashlib
+import json
 import os
 import platform
+import shlex
 import subprocess
 from pathlib import Path
 from shutil import which
@@ -33,7 +35,8 @@ def describe(build: Path) -> dict[str, str]:
         "compiler of HAKMEM and of the workloads": _first_line(
             cache.get("CMAKE_C_COMPILER", "cc"), "--version"
         ),
-        "its flags": cache.get("CMAKE_C_FLAGS_RELEASE", ""),
+        "its flags for most of HAKMEM": _flags(build, "hakmem_shared", "src/api/malloc.c"),
+        "its flags for the workloads": _flags(build, "bench_", "bench/workloads/larson.c"),
         "Python": platform.python_version(),
     }
     return {name: fact for name, fact in facts.items() if fact}
@@ -78,6 +81,15 @@ def _distribution() -> str:
         return platform.freedesktop_os_release().get("PRETTY_NAME", "")
     except OSError:
         return ""
+
+
+def _flags(build: Path, target: str, source: str) -> str:
+    """Those of code generation with which `source` is compiled for what is called `target`."""
+    for entry in json.loads(_read(build / "compile_commands.json") or "[]"):
+        if entry["file"].endswith(source) and target in entry["command"]:
+            words = shlex.split(entry["command"])
+            return " ".join(dict.fromkeys(word for word in words if word.startswith(("-O", "-f", "-m"))))
+    return ""
 
 
 def _cmake_cache(build: Path) -> dict[str, str]:

@@ -32,6 +32,8 @@ class Measure:
 TIME = Measure("time", lambda run: run.time, fastest_quarter, ("time", "program"))
 RSS = Measure("peak RSS", lambda run: run.peak_rss_bytes, median, ("time", "memory", "program"))
 MEASURES = (TIME, RSS)
+# Of those that are there for their memory, and run too seldom to be compared one by one.
+TIME_BESIDES = Measure("time", TIME.of, fastest_quarter, ("memory",))
 # Disturbances and bad luck included.
 MEDIAN_TIME = Measure("median time", TIME.of, median, TIME.kinds)
 

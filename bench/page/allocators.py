@@ -8,7 +8,7 @@ def lines(view: View) -> list[str]:
     return [
         *heading(2, "All allocators"),
         *paragraph(
-            "What each takes over what the best of all takes, as the geometric mean over all workloads.",
+            "What each takes over what the best of all takes, as the geometric mean over the same workloads.",
             "1.00 would be the best everywhere.",
         ),
         *table(["allocator", "time", "peak RSS", "fails in"], _rows(view)),

@@ -23,7 +23,8 @@ def _within(view: View) -> list[str]:
     text = paragraph(
         f"Of {len(found)} workloads, the ratio of times {pair} is known to within ±{LIMIT:.0%} in",
         f"{len(found) - len(wide)}, by the runs' own spread.",
-        "In the others the machine or one of the two allocators varies more than more rounds could even out:"
+        "In the others the machine or one of the two allocators varies more than the rounds that there was"
+        " time for could even out:"
         if wide
         else "",
     )

@@ -2,7 +2,7 @@
 
 from bench.page.markdown import bold, count, factor, paragraph, table
 from bench.results import Results
-from bench.view import MEASURES, MEDIAN_TIME, RSS, TIME, Measure, Verdict, View, mean
+from bench.view import MEASURES, MEDIAN_TIME, RSS, TIME, TIME_BESIDES, Measure, Verdict, View, mean
 
 # Others may take this share of the processors' time before the page warns of it.
 _QUIET = 0.05
@@ -28,12 +28,13 @@ def lines(view: View) -> list[str]:
             f"Started {view.results.started}, {view.results.duration_seconds / 60:.0f} minutes",
             f"({_kind_of_run(view.results)}).",
         ),
-        *table(["", *(measure.name for measure in MEASURES)], _rows(view)),
+        *table(["", *(_of_how_many(view, measure) for measure in MEASURES)], _rows(view)),
         *paragraph(
-            f"Geometric means over all workloads of what {view.short} takes, over what the other takes:",
+            f"Geometric means of what {view.short} takes, over what the other takes:",
             f"{bold('below 1')} {view.short} takes less, above 1 it takes more. The best peer is each",
             "workload's own: whichever of all the others does it best.",
             *_by_medians(view),
+            *_besides(view),
         ),
         *table(["against the best peer", *(measure.name for measure in MEASURES)], _tally(view)),
         *_failures(view),
@@ -59,16 +60,35 @@ def _rows(view: View) -> list[list[str]]:
     return [*rows, [bold("against the best peer of each workload"), *map(bold, best)]]
 
 
+def _of_how_many(view: View, measure: Measure) -> str:
+    return f"{measure.name}, of {count(len(view.workloads(measure)), 'workload')}"
+
+
 def _by_medians(view: View) -> list[str]:
     """Says that the choice of the estimate does not make the result, or by how much it does."""
-    best = factor(mean(view.verdicts_against_best(MEDIAN_TIME)))
+    return [f"By medians in place of the fastest runs, the times are {_figures(view, MEDIAN_TIME)}."]
+
+
+def _besides(view: View) -> list[str]:
+    """The times that no figure has."""
+    besides = view.workloads(TIME_BESIDES)
+    if not besides:
+        return []
+    return [
+        f"{count(len(besides), 'other workload')}, mostly first touches of memory and run a few times only,",
+        f"to measure that memory, {'has' if len(besides) == 1 else 'have'} no part in the times;",
+        f"theirs come to {_figures(view, TIME_BESIDES)}.",
+    ]
+
+
+def _figures(view: View, measure: Measure) -> str:
+    best = factor(mean(view.verdicts_against_best(measure)))
     others = [
-        f"{factor(mean(view.verdicts_against(name, MEDIAN_TIME)))} against {view.title(name)}"
+        f"{factor(mean(view.verdicts_against(name, measure)))} against {view.title(name)}"
         for name in (view.reference, view.system)
         if name in view.peers
     ]
-    figures = ", ".join([*others, f"{best} against the best peer"])
-    return [f"By medians in place of the fastest runs, the times are {figures}."]
+    return ", ".join([*others, f"{best} against the best peer"])
 
 
 def _tally(view: View) -> list[list[str]]:
