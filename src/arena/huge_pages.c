@@ -194,7 +194,7 @@ static void watch(struct slab *head, size_t bytes, struct zeros zeros) {
 }
 
 void huge_pages_taken(struct slab *head, size_t bytes, struct huge_pages_found found) {
-    head->huge_pages = head->ahead = head->next_ahead = head->watched = false;
+    head->huge_pages = head->ahead = head->next_ahead = head->watched = head->cleared = false;
     if (!option_bool(OPTION_HUGE_PAGES) || bytes < SLAB_BYTES || !found.worth_asking || arena_is_scarce()) {
         return;
     }

@@ -64,6 +64,7 @@ struct slab {
     bool ahead : 1;      /* got pages before it was written to */
     bool next_ahead : 1; /* its last superslab came ahead, because it grows by steps */
     bool watched : 1;    /* tells, when it is freed, whether the program filled it */
+    bool cleared : 1;    /* tells, when it is freed, whether it was sparse: clear.h */
     bool sampled : 1;    /* a large or huge block that the profile knows; its owner writes */
     union {
         _Atomic uint8_t returned; /* of a run of blocks: enum slab_returned; relaxed: a hint */

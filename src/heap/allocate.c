@@ -1,6 +1,7 @@
 #include "heap/allocate.h"
 
 #include "arena/arena.h"
+#include "arena/clear.h"
 #include "heap/collect.h"
 #include "heap/fast.h"
 #include "heap/flush.h"
@@ -142,6 +143,9 @@ void *allocate_aligned(size_t alignment, size_t size) {
 static void *clear(unsigned char *block, size_t size, struct zeros zeros) {
     size_t begin = min_size(zeros.begin, size);
     size_t end = min_size(zeros.end, size);
+    if (UNLIKELY(size - (end - begin) >= CLEARED_LEAST_BYTES) && clear_by_purge((uintptr_t)block, zeros)) {
+        return block;
+    }
     memset(block, 0, begin);
     memset(block + end, 0, size - end);
     return block;

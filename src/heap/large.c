@@ -1,6 +1,7 @@
 #include "heap/large.h"
 
 #include "arena/arena.h"
+#include "arena/clear.h"
 #include "arena/huge_pages.h"
 #include "arena/tails.h"
 #include "arena/testimony.h"
@@ -129,6 +130,9 @@ void large_free(struct heap *heap, void *p) {
     bool report = count_event(heap, huge, false); /* before anything that may sleep */
     if (UNLIKELY(slab->sampled)) {
         free_sampled(heap, slab, p);
+    }
+    if (UNLIKELY(slab->cleared)) {
+        clear_note_freed(slab);
     }
     if (UNLIKELY(huge)) {
         page_map_set((uintptr_t)p, 1, 0);

@@ -1,0 +1,119 @@
+#include "arena/clear.h"
+
+#include "arena/arena.h"
+#include "arena/dense.h"
+#include "arena/internal.h"
+#include "options/options.h"
+#include "os/os.h"
+#include "os/resident.h"
+
+/* Sizes that differ by less than a doubling are one kind of block. */
+#define KINDS 32
+/* Pages of a block that are looked at, and those that a sparse one may have used of them. */
+#define PAGES_LOOKED_AT 16
+#define PAGES_USED_MOST 2
+/* Blocks for which one that was sparse serves. */
+#define CREDIT_MOST 16
+/* Blocks between two looks, at most, while they are not sparse. */
+#define WAIT_MOST 15
+/* A page is read in steps of this length: stacks of the program's may be small. */
+#define STEP_BYTES 1024
+/* With so much that may stay, the program wants to wait for no page: see api/keep.c. */
+#define KEEPS_ALL_BYTES ((uint64_t)1 << 40)
+
+/* relaxed everywhere: hints, which threads may overwrite for each other */
+static struct kind {
+    _Atomic uint8_t credit; /* blocks that may still be given back */
+    _Atomic uint8_t wait;   /* blocks that are overwritten before one is looked at */
+    _Atomic uint8_t waited; /* what `wait` was at first */
+} kinds[KINDS];
+
+static struct kind *kind_of(size_t bytes) {
+    return &kinds[min_size(bit_highest(bytes / CLEARED_LEAST_BYTES | 1), KINDS - 1)];
+}
+
+static uint8_t get(_Atomic uint8_t *value) {
+    return atomic_load_explicit(value, memory_order_relaxed);
+}
+
+static void set(_Atomic uint8_t *value, size_t to) {
+    atomic_store_explicit(value, (uint8_t)to, memory_order_relaxed);
+}
+
+/* Whether a page was written to since it was zero; one that cannot be read counts as such. */
+static bool is_used(uintptr_t page) {
+    unsigned char resident;
+    uint64_t words[STEP_BYTES / sizeof(uint64_t)];
+    if (os_resident_pages(page, 1, &resident) && resident == 0) {
+        return false;
+    }
+    for (uintptr_t at = page; at < page + OS_PAGE_BYTES; at += STEP_BYTES) {
+        if (os_read_own_memory(at, words, sizeof words) != sizeof words) {
+            return true;
+        }
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+            if (words[i] != 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool is_sparse(uintptr_t start, size_t bytes) {
+    size_t part = bytes / OS_PAGE_BYTES / PAGES_LOOKED_AT;
+    unsigned used = 0;
+    for (size_t i = 0; i < PAGES_LOOKED_AT && used <= PAGES_USED_MOST; i++) {
+        /* Somewhere in each part: a program's own steps are often powers of two. */
+        used += is_used(start + (i * part + (i * 2654435761u >> 8) % part) * OS_PAGE_BYTES);
+    }
+    return used <= PAGES_USED_MOST;
+}
+
+/* Whether an end of it is a part of a huge page. */
+static bool is_on_huge_pages(uintptr_t start, size_t bytes) {
+    lock_acquire(&arena.lock);
+    bool huge = dense_is_huge(start) || dense_is_huge(start + bytes - 1);
+    lock_release(&arena.lock);
+    return huge;
+}
+
+static bool give_back(uintptr_t start, size_t bytes) {
+    return bytes == 0 || os_purge((void *)start, bytes);
+}
+
+bool clear_by_purge(uintptr_t block, struct zeros zeros) {
+    struct slab *head = arena_header(block);
+    size_t bytes = arena_span(head);
+    struct kind *kind = kind_of(bytes);
+    /* Looks are what HUGE_PAGES=0 is for where a sandbox does not allow them. */
+    if (!option_bool(OPTION_HUGE_PAGES) || option_number(OPTION_RETAIN_MIN) >= KEEPS_ALL_BYTES) {
+        return false;
+    }
+    if (get(&kind->credit) == 0) {
+        head->cleared = get(&kind->wait) == 0;
+        set(&kind->wait, get(&kind->wait) - !head->cleared);
+        return false;
+    }
+    if (is_on_huge_pages(block, bytes)) {
+        if (!arena_run_is_huge(head)) {
+            return false; /* to split one takes longer than to overwrite a part of it */
+        }
+        dense_split(block, block + bytes);
+    }
+    size_t begin = min_size(zeros.begin, bytes);
+    size_t end = min_size(zeros.end, bytes);
+    head->cleared = true;
+    set(&kind->credit, get(&kind->credit) - 1u);
+    return give_back(block, begin) && give_back(block + end, bytes - end);
+}
+
+void clear_note_freed(struct slab *head) {
+    struct kind *kind = kind_of(arena_span(head));
+    bool sparse = is_sparse(arena_address(head), arena_span(head));
+    size_t wait = sparse ? 0 : min_size(2u * get(&kind->waited) + 1u, WAIT_MOST);
+    head->cleared = false;
+    set(&kind->credit, sparse ? CREDIT_MOST : 0);
+    set(&kind->wait, wait);
+    set(&kind->waited, wait);
+}
