@@ -10,6 +10,7 @@
 #include "hakmem.h"
 #include "os/os.h"
 
+#include <errno.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -19,16 +20,17 @@
 
 /* prlimit, after which the allocator spares address space if that is limited now. */
 static int set_limit(pid_t process, int resource, const struct rlimit *limit, struct rlimit *before) {
-    struct rlimit old; /* where `limit`, which is still needed, and `before` are the same variable */
-    bool same = before != NULL && before == limit;
-    int result = (int)syscall(SYS_prlimit64, process, resource, limit, same ? &old : before);
+    int result = (int)syscall(SYS_prlimit64, process, resource, limit, before);
     /* Not if the limit is another process's, and not in a child of vfork, which has its parent's memory. */
-    if (result == 0 && limit != NULL && resource == RLIMIT_AS &&
-        (process == 0 || process == os_process_id()) && os_in_own_process()) {
-        arena_spare_address_space(limit->rlim_cur); /* RLIM_INFINITY is the largest of all */
-    }
-    if (result == 0 && same) {
-        *before = old;
+    if (limit != NULL && resource == RLIMIT_AS && (process == 0 || process == os_process_id()) &&
+        os_in_own_process()) {
+        int saved_errno = errno;
+        struct rlimit
+            now; /* whatever the call returned: the kernel sets it before it finds `before` to be bad */
+        if (syscall(SYS_prlimit64, 0, RLIMIT_AS, NULL, &now) == 0) {
+            arena_spare_address_space(now.rlim_cur); /* RLIM_INFINITY is the largest of all */
+        }
+        errno = saved_errno;
     }
     return result;
 }

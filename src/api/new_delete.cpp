@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 #ifdef HAKMEM_NO_CXX_RUNTIME
@@ -30,25 +31,34 @@ using Handler = void (*)();
 #ifdef HAKMEM_NO_CXX_RUNTIME
 
 // The runtime may be a plug-in's, which global look-up does not find, or linked into the program or a
-// plug-in: every object is asked. The place of an object in the list of all that are loaded, and its name.
+// plug-in; and there may be several, of which each unwinds its own code only. An object that is loaded: the
+// one that holds `address` or, if that is null, the one behind `left` others; and its name, copied while the
+// loader keeps it.
 struct Loaded {
+    const void *address;
     std::size_t left;
-    const char *name;
+    char name[4096];
 };
 
-__attribute__((cold)) int count_down(dl_phdr_info *info, std::size_t, void *wanted) {
-    auto *loaded = static_cast<Loaded *>(wanted);
-    loaded->name = info->dlpi_name;
-    return loaded->left-- == 0 ? 1 : 0;
+__attribute__((cold)) bool holds(const dl_phdr_info *info, const void *address) {
+    auto offset = reinterpret_cast<std::uintptr_t>(address) - info->dlpi_addr;
+    for (std::size_t i = 0; i < info->dlpi_phnum; i++) {
+        const auto &part = info->dlpi_phdr[i];
+        if (part.p_type == PT_LOAD && offset - part.p_vaddr < part.p_memsz) {
+            return true;
+        }
+    }
+    return false;
 }
 
-__attribute__((cold)) void *symbol_in(const char *object, const char *name) {
-    void *library = dlopen(object, RTLD_LAZY | RTLD_NOLOAD);
-    void *found = library == nullptr ? nullptr : dlsym(library, name);
-    if (library != nullptr) {
-        dlclose(library);
+__attribute__((cold)) int look_at(dl_phdr_info *info, std::size_t, void *wanted) {
+    auto *loaded = static_cast<Loaded *>(wanted);
+    bool found = loaded->address != nullptr ? holds(info, loaded->address) : loaded->left-- == 0;
+    std::size_t length = found ? std::strlen(info->dlpi_name) : 0;
+    if (found && length < sizeof loaded->name) {
+        std::memcpy(loaded->name, info->dlpi_name, length + 1);
     }
-    return found;
+    return found ? 1 : 0;
 }
 
 // Whether it is this library's: global look-up finds its forms of operator new before the runtime's.
@@ -58,38 +68,51 @@ __attribute__((cold)) bool is_own(const void *symbol) {
            address < reinterpret_cast<std::uintptr_t>(_end);
 }
 
-// The address of a symbol of the C++ runtime, whichever is loaded; null if none is.
-__attribute__((cold)) void *runtime_symbol(const char *name) {
-    void *found = dlsym(RTLD_NEXT, name);
+// What the object, or one that it depends on, has by this name, but for this library's; the name of the
+// program is empty.
+__attribute__((cold)) void *symbol_in(const char *object, const char *name) {
+    void *library = dlopen(object[0] == '\0' ? nullptr : object, RTLD_LAZY | RTLD_NOLOAD);
+    void *found = library == nullptr ? nullptr : dlsym(library, name);
+    if (library != nullptr) {
+        dlclose(library);
+    }
+    return found != nullptr && is_own(found) ? nullptr : found;
+}
+
+// The address of a symbol of the C++ runtime: the caller's, or whichever is loaded; null if none is.
+__attribute__((cold)) void *runtime_symbol(const char *name, const void *caller) {
+    Loaded object{caller, 0, {}};
+    void *found = dl_iterate_phdr(look_at, &object) == 0 ? nullptr : symbol_in(object.name, name);
+    if (found == nullptr) {
+        found = dlsym(RTLD_NEXT, name);
+    }
+    object.address = nullptr;
     for (std::size_t i = 0; found == nullptr; i++) {
-        Loaded object{i, nullptr};
-        if (dl_iterate_phdr(count_down, &object) == 0) {
+        object.left = i;
+        if (dl_iterate_phdr(look_at, &object) == 0) {
             break;
         }
-        found = symbol_in(object.name[0] == '\0' ? nullptr : object.name, name);
-        if (found != nullptr && is_own(found)) {
-            found = nullptr;
-        }
+        found = symbol_in(object.name, name);
     }
     return found;
 }
 
-__attribute__((cold)) Handler current_handler() {
+__attribute__((cold)) Handler current_handler(const void *caller) {
     using Getter = Handler (*)();
-    auto get = reinterpret_cast<Getter>(runtime_symbol("_ZSt15get_new_handlerv"));
+    auto get = reinterpret_cast<Getter>(runtime_symbol("_ZSt15get_new_handlerv", caller));
     return get == nullptr ? nullptr : get();
 }
 
 // As the runtime's own function for this does, which is not in every program that has linked the runtime
 // statically: what a handler for bad_alloc needs is in each that has one.
-[[noreturn]] __attribute__((cold)) void throw_bad_alloc() {
+[[noreturn]] __attribute__((cold)) void throw_bad_alloc(const void *caller) {
     using Allocate = void *(*)(std::size_t);
     using Throw = void (*)(void *, void *, void *);
-    auto allocate_exception = reinterpret_cast<Allocate>(runtime_symbol("__cxa_allocate_exception"));
-    auto raise = reinterpret_cast<Throw>(runtime_symbol("__cxa_throw"));
-    void *type = runtime_symbol("_ZTISt9bad_alloc");
-    auto *table = static_cast<void **>(runtime_symbol("_ZTVSt9bad_alloc"));
-    void *destructor = runtime_symbol("_ZNSt9bad_allocD1Ev");
+    auto allocate_exception = reinterpret_cast<Allocate>(runtime_symbol("__cxa_allocate_exception", caller));
+    auto raise = reinterpret_cast<Throw>(runtime_symbol("__cxa_throw", caller));
+    void *type = runtime_symbol("_ZTISt9bad_alloc", caller);
+    auto *table = static_cast<void **>(runtime_symbol("_ZTVSt9bad_alloc", caller));
+    void *destructor = runtime_symbol("_ZNSt9bad_allocD1Ev", caller);
     if (allocate_exception != nullptr && raise != nullptr && type != nullptr && table != nullptr) {
         auto **exception = static_cast<void **>(allocate_exception(sizeof(void *)));
         *exception = table + 2; // where the vtable's functions begin, in the Itanium ABI
@@ -101,11 +124,11 @@ __attribute__((cold)) Handler current_handler() {
 
 #else
 
-Handler current_handler() {
+Handler current_handler(const void *) {
     return std::get_new_handler();
 }
 
-[[noreturn]] void throw_bad_alloc() {
+[[noreturn]] void throw_bad_alloc(const void *) {
     throw std::bad_alloc();
 }
 
@@ -115,12 +138,15 @@ void *attempt(std::size_t size, std::size_t alignment) {
     return alignment == 0 ? hak_malloc(size) : hak_aligned_alloc(alignment, size);
 }
 
-// Calls the new-handler until there is memory; throws bad_alloc if there is no handler.
+// Calls the new-handler until there is memory; throws bad_alloc if there is no handler. Both are those of the
+// runtime that the caller of operator new was linked with: the operators end in calls of this and of
+// insist_quietly, whose return address so is theirs.
 __attribute__((cold, noinline)) void *insist(std::size_t size, std::size_t alignment) {
+    const void *caller = __builtin_return_address(0);
     for (;;) {
-        Handler handler = current_handler();
+        Handler handler = current_handler(caller);
         if (handler == nullptr) {
-            throw_bad_alloc();
+            throw_bad_alloc(caller);
         }
         handler();
         if (void *p = attempt(size, alignment)) {
@@ -140,16 +166,17 @@ inline void *allocate(std::size_t size, std::size_t alignment) {
 #ifdef HAKMEM_NO_CXX_RUNTIME
 __attribute__((cold, noinline)) void *insist_quietly(std::size_t size, std::size_t alignment,
                                                      bool array) noexcept {
+    const void *caller = __builtin_return_address(0);
     using Plain = void *(*)(std::size_t, const std::nothrow_t &);
     using Aligned = void *(*)(std::size_t, std::align_val_t, const std::nothrow_t &);
     static const std::nothrow_t quietly{};
     if (alignment == 0) {
-        auto next =
-            reinterpret_cast<Plain>(runtime_symbol(array ? "_ZnamRKSt9nothrow_t" : "_ZnwmRKSt9nothrow_t"));
+        auto next = reinterpret_cast<Plain>(
+            runtime_symbol(array ? "_ZnamRKSt9nothrow_t" : "_ZnwmRKSt9nothrow_t", caller));
         return next == nullptr ? nullptr : next(size, quietly);
     }
-    auto next = reinterpret_cast<Aligned>(
-        runtime_symbol(array ? "_ZnamSt11align_val_tRKSt9nothrow_t" : "_ZnwmSt11align_val_tRKSt9nothrow_t"));
+    auto next = reinterpret_cast<Aligned>(runtime_symbol(
+        array ? "_ZnamSt11align_val_tRKSt9nothrow_t" : "_ZnwmSt11align_val_tRKSt9nothrow_t", caller));
     return next == nullptr ? nullptr : next(size, std::align_val_t(alignment), quietly);
 }
 #else

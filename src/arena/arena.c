@@ -123,9 +123,11 @@ struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_stat
     }
     if (found) {
         bool opened = place.region->states[place.superslab].free == UINT32_MAX;
+        if (use == ARENA_USE_OWN) {
+            arena.used_slabs -= slabs; /* claim adds them */
+        }
         slab = claim(&place, slabs, &taken->zero);
         slab->run_slabs = (uint8_t)slabs;
-        arena.used_slabs -= use == ARENA_USE_OWN ? slabs : 0;
         /* relaxed: the lock orders both for the arena, the caller's publication for all others */
         atomic_store_explicit(&slab->span_bytes, slabs * SLAB_BYTES, memory_order_relaxed);
         atomic_store_explicit(&slab->tail, TAIL_CLEAN, memory_order_relaxed);

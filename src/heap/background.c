@@ -73,6 +73,7 @@ static COLD void run_in_background(void) {
         more = decay_tick(heap_reclaim_idle() || parcels || holes || tails);
     }
     if (more) {
+        stocks_relieve(SIZE_MAX); /* so that what was kept by the grace goes, too */
         decay_stop();
     }
     parcels_return_all(); /* parcels sent by threads that saw this one just before it ended */

@@ -174,17 +174,6 @@ static bool replace_oldest(struct heap *heap, size_t slabs) {
     return false;
 }
 
-/* No run can be kept beside those that are: has the heap keep none until one of them is taken, or for some
- * frees. */
-static void leave_out_next(struct heap *heap) {
-    struct kept_runs *runs = &heap->runs;
-    if (runs->left_out == 0 && kept_slabs(runs) == 0) {
-        leave_out(heap);
-    } else if (runs->left_out == 0) {
-        runs->left_out = FREES_LEFT_OUT_FULL;
-    }
-}
-
 /* Looks whether a run of `slabs` slabs, which was freed last, may be kept: beside the others, or instead of
  * the oldest, where these do not fit what is wanted or are more than may be kept by now. */
 static NOINLINE bool make_room(struct heap *heap, size_t slabs) {
@@ -202,8 +191,10 @@ static NOINLINE bool make_room(struct heap *heap, size_t slabs) {
         arena_look();
         decay_look();
         count_kept(heap, kept_slabs(runs) + slabs); /* both looks may have returned what was kept */
-    } else {
-        leave_out_next(heap);
+    } else if (runs->left_out == 0 && runs->kept_slabs > 0) {
+        runs->left_out = FREES_LEFT_OUT_FULL;
+    } else if (runs->left_out == 0) {
+        leave_out(heap);
     }
     heap_leave(heap);
     return done;
@@ -222,7 +213,7 @@ static NOINLINE bool find_place(struct heap *heap, unsigned full) {
         }
     }
     if (!runs->missed) {
-        leave_out_next(heap);
+        runs->left_out = FREES_LEFT_OUT_FULL;
         return false;
     }
     runs->missed = false;

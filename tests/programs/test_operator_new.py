@@ -29,10 +29,15 @@ def test_c_program_loads_and_unloads_cpp_plugin(runner: Runner, builder: Builder
     runner.same_output([host, plugin, "300"])
 
 
-def test_plugin_with_a_runtime_of_its_own_gets_bad_alloc(runner: Runner, builder: Builder) -> None:
+# Each runtime unwinds its own code only.
+@pytest.mark.parametrize("order", ["own", "own shared", "shared own"])
+def test_plugin_gets_bad_alloc_from_its_own_runtime(runner: Runner, builder: Builder, order: str) -> None:
     host = builder.program("c/plugin_stays.c")
-    plugin = builder.plugin("cpp/plugin.cpp", "-static-libstdc++", "-static-libgcc", suffix="_own_runtime")
-    runner.same_output([host, plugin])
+    flags = {"own": ["-static-libstdc++", "-static-libgcc"], "shared": []}
+    plugins = [
+        builder.plugin("cpp/plugin.cpp", *flags[kind], suffix=f"_{kind}_runtime") for kind in order.split()
+    ]
+    runner.same_output([host, *plugins])
 
 
 @pytest.mark.parametrize("linked", [False, True], ids=["preloaded", "static"])
