@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hakmem.allocators import Allocator
-from hakmem.tune.policies import POLICIES, REFERENCE, same_length, settings_of
+from hakmem.tune.policies import POLICIES, REFERENCE, environment_of
 from hakmem.tune.search import PRICES, Price
 from rich.console import Console
 from rich.table import Table
@@ -44,7 +44,7 @@ def measure(
             hakmem,
             name=policy.name,
             title=policy.name,
-            environment={**hakmem.environment, **same_length(settings_of(policy))},
+            environment={**hakmem.environment, **environment_of(policy)},
         )
         for policy in _ALL
     ]

@@ -22,6 +22,7 @@ from hakmem.ending import ending
 from hakmem.errors import HakmemError
 from hakmem.measure import Measurement, Streams, run_measured
 from hakmem.program import resolve
+from hakmem.tune.policies import PADDING
 
 from bench.results import Run
 from bench.suite import Workload
@@ -90,7 +91,9 @@ def base_environment(scratch: str) -> dict[str, str]:
 
 def _settings(allocator: Allocator) -> dict[str, str]:
     """What one variant of HAKMEM has and another has not; nothing for the allocators that are compared."""
-    return {name: value for name, value in allocator.environment.items() if name.startswith("HAKMEM_")}
+    return {
+        name: value for name, value in allocator.environment.items() if name.startswith(("HAKMEM_", PADDING))
+    }
 
 
 def adopt_orphans() -> None:

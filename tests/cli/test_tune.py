@@ -10,26 +10,61 @@ from hakmem.tune.bandit import Bandit
 from hakmem.tune.policies import POLICIES, REFERENCE, Policy
 from hakmem.tune.search import FINAL_ROUNDS, PRICES, Contender, Match, Tuning
 
-from .command import Command
+from .command import REPOSITORY, Command
 from .conftest import Compile
 
-# Takes a MiB, and 32 more for each of its arguments, such as HAKMEM_DECAY_MS=500, that is not so; and the
-# same time each time.
-TAKES_MORE = """
+# Takes a MiB, and 32 more for each of its arguments, such as HAKMEM_DECAY_MS=500, that is not in force; and
+# the same time each time.
+TAKES_MORE = f"""
+#include "{REPOSITORY}/include/hakmem.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-int main(int count, char **arguments) {
+#pragma weak hak_option_count
+#pragma weak hak_option_info
+static int in_force(const char *setting) {{
+    size_t length = strcspn(setting, "=");
+    for (int i = 0; i < hak_option_count(); i++) {{
+        hak_option_info_t info;
+        hak_option_info(i, &info);
+        if (strncmp(info.environment, setting, length) == 0 && info.environment[length] == 0)
+            return strcmp(info.value, setting + length + 1) == 0;
+    }}
+    return 0;
+}}
+int main(int count, char **arguments) {{
     size_t bytes = 1 << 20;
-    for (int i = 1; i < count; i++) {
-        char *value = strchr(arguments[i], '=');
-        *value++ = 0;
-        if (strtoull(getenv(arguments[i]), NULL, 10) != strtoull(value, NULL, 10))
-            bytes += 32 << 20;
-    }
+    for (int i = 1; i < count; i++)
+        bytes += in_force(arguments[i]) ? 0 : 32 << 20;
     memset(malloc(bytes), 1, bytes);
     usleep(50000);
     return 0;
+}}
+"""
+# Fails where free memory does not stay, as it has asked for.
+ASKS_TO_KEEP = """
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#define EACH (1 << 20)
+static long faults(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_minflt;
+}
+int main(void) {
+    static void *blocks[64];
+    mallopt(M_TRIM_THRESHOLD, -1);
+    long before = 0;
+    for (int again = 0; again < 5; again++) {
+        before = again == 1 ? faults() : before;
+        for (int i = 0; i < 64; i++)
+            memset(blocks[i] = malloc(EACH), 1, EACH);
+        for (int i = 0; i < 64; i++)
+            free(blocks[i]);
+    }
+    return faults() - before > 1000;
 }
 """
 ROUNDS = 15  # enough for all to be tried before what won is put together
@@ -105,7 +140,9 @@ def test_nothing_is_better(tune: Command, compiled: Compile, saved: Path) -> Non
 
 
 def test_settings_under_which_the_program_fails_are_out(tune: Command, saved: Path) -> None:
-    outcome = tune("--save", saved, "sh", "-c", "test $HAKMEM_HUGE_PAGES = 1 || { echo sorry >&2; exit 9; }")
+    outcome = tune(
+        "--save", saved, "sh", "-c", 'test "$HAKMEM_HUGE_PAGES" != 0 || { echo sorry >&2; exit 9; }'
+    )
     assert outcome.status == 0
     assert "With small-pages, the program ended with exit status 9.\n    it said: sorry" in outcome.stdout
     assert not any(line.split()[:1] == ["small-pages"] for line in outcome.stdout.splitlines())
@@ -128,11 +165,58 @@ def test_status_output_and_input_are_those_of_the_first_run(tune: Command) -> No
     assert "Not tried, for want of rounds: " in outcome.stdout
 
 
-def test_all_runs_have_an_environment_of_the_same_size(tune: Command, tmp_path: Path) -> None:
-    note = "import os, sys; print(len(str(os.environ)), file=open(sys.argv[1], 'a'))"
-    outcome = tune("--rounds", "7", sys.executable, "-c", note, tmp_path / "sizes")
+@pytest.mark.parametrize("users", [{}, {"HAKMEM_RETAIN_MIN": "5M", "HAKMEM_PROFILE": "speed"}])
+def test_all_runs_have_an_environment_of_the_same_size(
+    tune: Command, tmp_path: Path, users: dict[str, str]
+) -> None:
+    note = "import os, sys; print(len(os.environ), sum(map(len, os.environb.values())) + "
+    note += "sum(map(len, os.environb)), file=open(sys.argv[1], 'a'))"
+    outcome = tune("--rounds", "7", sys.executable, "-c", note, tmp_path / "sizes", **users)
     assert outcome.status == 0, outcome.stderr
     assert len(set((tmp_path / "sizes").read_text().splitlines())) == 1
+
+
+def settings_seen(tune: Command, notes: Path, own: str, **users: str) -> list[dict[str, str]]:
+    """The variables of the library's in each different environment that runs had, those in force first."""
+    note = "import json, os, sys; print(json.dumps({name: value for name, value in os.environ.items() "
+    note += "if name.startswith('HAKMEM_')}, sort_keys=True), file=open(sys.argv[1], 'a'))"
+    outcome = tune("--rounds", "1", "--only", "--try", own, sys.executable, "-c", note, notes, **users)
+    assert outcome.status == 0, outcome.stderr
+    return [json.loads(line) for line in dict.fromkeys(notes.read_text().splitlines())]
+
+
+def test_nothing_is_set_but_what_the_policy_says_and_the_user(tune: Command, tmp_path: Path) -> None:
+    own = "HAKMEM_RETAIN_MIN=7M"
+    assert settings_seen(tune, tmp_path / "alone", own) == [{}, {"HAKMEM_RETAIN_MIN": "7M"}]
+    users = {"HAKMEM_DECAY_MS": "70", "HAKMEM_RETAIN_MIN": "9M"}
+    assert settings_seen(tune, tmp_path / "both", own, **users) == [
+        users,
+        {**users, "HAKMEM_RETAIN_MIN": "7M"},
+    ]
+
+
+def test_a_profile_leaves_what_is_set_by_itself(tune: Command, compiled: Compile, saved: Path) -> None:
+    wanted = ["HAKMEM_PROFILE=memory", "HAKMEM_RETAIN_MIN=7340032", "HAKMEM_HUGE_PAGES=0"]
+    own = "HAKMEM_PROFILE=memory,HAKMEM_RETAIN_MIN=7M"
+    outcome = tune("--only", "--try", own, "--save", saved, compiled(TAKES_MORE), *wanted)
+    assert outcome.status == 0, outcome.stderr
+    assert lines_of(saved) == ["HAKMEM_PROFILE=memory", "HAKMEM_RETAIN_MIN=7M"]
+
+
+def test_what_the_program_sets_itself_is_in_force(tune: Command, compiled: Compile, saved: Path) -> None:
+    conf = 'const char *hakmem_conf = "retain_min=64M,decay_ms=5000";'
+    program = compiled(TAKES_MORE + conf, "-rdynamic")
+    own = ("--only", "--try", "HAKMEM_RETAIN_MIN=64M", "--try", "HAKMEM_RETAIN_MIN=64M,HAKMEM_DECAY_MS=5000")
+    wanted = ["HAKMEM_RETAIN_MIN=67108864", "HAKMEM_DECAY_MS=5000"]
+    outcome = tune(*own, "--save", saved, program, *wanted)
+    assert "Nothing is reliably better than the settings in force." in outcome.stdout, outcome.stderr
+    assert lines_of(saved) == []
+
+
+def test_what_the_program_asks_of_mallopt_has_effect(tune: Command, compiled: Compile) -> None:
+    outcome = tune("--rounds", "1", "--only", "--try", "HAKMEM_MAGAZINE_BYTES=1M", compiled(ASKS_TO_KEEP))
+    assert outcome.status == 0, outcome.stdout
+    assert "ended with exit status" not in outcome.stdout
 
 
 def test_what_is_in_force_already_is_not_tried(tune: Command, compiled: Compile) -> None:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 
 from hakmem.errors import HakmemError
 
-# What settings are made of. A program's stack begins below its environment, and where it begins changes how
-# fast it runs: so each run has all of these, and each value is as long as any other.
+# What settings are made of.
 OPTIONS = (
     "retain_min",
     "retain_percent",
@@ -21,8 +20,8 @@ OPTIONS = (
     "magazine_bytes",
 )
 _PROFILE = "HAKMEM_PROFILE"
-_FLAG = "HAKMEM_HUGE_PAGES"  # 0 or 1, and nothing longer
-_VALUE_LENGTH = 20  # the digits of the largest number
+PADDING = "PADDING_"  # no name that the library looks at
+_ROOM = 1024  # bytes for all settings of a policy and what fills them up
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ POLICIES = (
 
 
 def together(name: str, policies: Sequence[Policy]) -> Policy:
-    """All of them at once; where two say something of one setting, the first's counts."""
+    """All of them at once; where two set the same variable, the first's counts."""
     variables: dict[str, str] = {}
     for policy in reversed(policies):
         variables |= policy.variables
@@ -90,10 +89,18 @@ def settings_of(policy: Policy) -> dict[str, str]:
     return {found[name]["environment"]: found[name]["value"] for name in OPTIONS}
 
 
-def same_length(settings: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name: value if name == _FLAG else value.rjust(_VALUE_LENGTH, "0") for name, value in settings.items()
-    }
+def environment_of(policy: Policy) -> dict[str, str]:
+    """What the user and the policy set, padded: that of any policy has as many variables, and as many bytes.
+
+    A program's stack begins below its environment, and where it begins changes how fast it runs. Nothing else
+    is set, because the environment goes before what the program itself says: its `hakmem_conf`, for one.
+    """
+    users = {name: os.environ[name] for name in _variables() if name in os.environ}
+    settings = {**users, **policy.variables}
+    padding = {f"{PADDING}{number}": "" for number in range(len(_variables()) - len(settings) + 1)}
+    used = sum(len(os.fsencode(name + value)) for name, value in {**settings, **padding}.items())
+    padding[f"{PADDING}0"] = "." * (_ROOM - used)
+    return {**settings, **padding}
 
 
 def _variables() -> list[str]:

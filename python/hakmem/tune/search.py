@@ -15,7 +15,7 @@ from hakmem.measure import Measurement, SignalGuard
 from hakmem.rounds import Round, StoppedError
 from hakmem.runner import Runner, order_of
 from hakmem.tune.bandit import Bandit
-from hakmem.tune.policies import REFERENCE, Policy, same_length, settings_of, together
+from hakmem.tune.policies import REFERENCE, Policy, environment_of, settings_of, together
 
 TRIED_A_ROUND = 2  # policies, beside the settings in force
 FINAL_ROUNDS = 8
@@ -69,7 +69,7 @@ def ratios_of(matches: Sequence[Match]) -> tuple[float, float]:
 @dataclass
 class Contender:
     policy: Policy
-    settings: Mapping[str, str]
+    settings: Mapping[str, str]  # of each option, but for what the program itself sets
     matches: list[Match] = field(default_factory=list)
     failed: Round | None = None  # ended otherwise than the program does
 
@@ -208,7 +208,7 @@ class _Games:
             yield contender, match
 
     def _run(self, contender: Contender) -> Round:
-        run = self._runner.run(self._allocator, same_length(contender.settings), contender.policy.name)
+        run = self._runner.run(self._allocator, environment_of(contender.policy), contender.policy.name)
         self._tuning.interrupted |= run.measurement.interrupted
         return run
 
