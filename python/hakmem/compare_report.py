@@ -16,7 +16,7 @@ from hakmem.allocators import Allocator, Missing
 from hakmem.compare import Side, Survey
 from hakmem.ending import ending, signal_name
 from hakmem.measure import Measurement
-from hakmem.report import figure_ratio
+from hakmem.report import PEAK, children_are_hidden, children_note, figure_ratio
 from hakmem.rounds import Round
 
 _MEBIBYTE = 1 << 20
@@ -54,7 +54,7 @@ _SPEED = (
     ),
 )
 _MEMORY = (
-    _Figure("peak RSS", "peak_rss_bytes", lambda m: m.peak_rss, _size),
+    _Figure(PEAK, "peak_rss_bytes", lambda m: m.peak_rss, _size),
     _Figure("RSS at exit", "end_rss_bytes", lambda m: m.end_rss, _size),
     _Figure("faults", "page_faults", lambda m: m.minor_faults + m.major_faults, _count),
 )
@@ -74,6 +74,8 @@ def print_survey(to: Console, command: str, survey: Survey) -> None:
         )
         if any(not entry.end_rss_exact for side in survey.sides for entry in survey.figures_of(side)):
             to.print("~: the last memory seen, not exactly that at the exit.")
+        if note := children_note([entry for side in survey.sides for entry in survey.figures_of(side)]):
+            to.print(f"≥: {note}")
     if survey.interrupted:
         to.print("Interrupted: no further runs.")
     _print_endings(to, survey)
@@ -152,11 +154,15 @@ def _cells(
         return ["-", "", ""]
     middle = _median(figure, runs)
     rough = figure.key == "end_rss_bytes" and not all(entry.end_rss_exact for entry in runs)
+    least, reference_least = (
+        figure.title == PEAK and children_are_hidden(side) for side in (runs, reference)
+    )
     spread = _spread(figure, runs)
+    comparable = reference and least == reference_least
     return [
-        ("~" if rough else "") + figure.shown(middle),
+        ("~" if rough else "≥" if least else "") + figure.shown(middle),
         "" if spread is None else f"{spread:.0%}",
-        figure_ratio(middle, _median(figure, reference)) if reference else "-",
+        figure_ratio(middle, _median(figure, reference)) if comparable else "-",
     ]
 
 
@@ -261,6 +267,7 @@ def _run_entry(run: Round) -> dict[str, Any]:
         "wall_seconds": measured.wall_seconds,
         "cpu_seconds": measured.cpu_seconds,
         "peak_rss_bytes": measured.peak_rss,
+        "children_peak_rss_at_most_bytes": measured.children_peak_at_most,
         "end_rss_bytes": measured.end_rss,
         "end_rss_exact": measured.end_rss_exact,
         "minor_faults": measured.minor_faults,

@@ -11,14 +11,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from hakmem import trace
-from hakmem.errors import EXIT_NOT_EXECUTABLE
+from hakmem import small_start, trace
 from hakmem.program import cannot_execute
 
 _POLL_SECONDS = 0.002
 # A process that lives longer than its memory takes to unmap has gone on after its first thread ended.
 _TEARDOWN_SECONDS = 0.05
 _TEARDOWN_SECONDS_PER_BYTE = 1 / 2**30
+# What a process may grow by while it becomes the program: next to nothing, but the kernel's counts are rough.
+_EXEC_BYTES = 1 << 20
+_ENDINGS = (os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED)
+# Of _stat_fields.
+_MINOR_FAULTS, _MINOR_FAULTS_OF_CHILDREN, _MAJOR_FAULTS = 7, 8, 9
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,8 @@ class Measurement:
     interrupted: bool  # the user asked to stop
     mapped: bool | None  # whether the file looked for was mapped at the end; None if not known
     timed_out: bool = False  # it was killed because its time was over
+    # None of the processes that it started took more; None if `peak_rss` is theirs, too, or there were none.
+    children_peak_at_most: int | None = None
 
 
 @dataclass(frozen=True)
@@ -59,14 +65,11 @@ class _Counts:
 
     @classmethod
     def of_process(cls, pid: int) -> "_Counts":
-        # The name, in parentheses, may hold spaces; minor faults are the 10th field, major ones the 12th.
-        numbers = (
-            Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        )
+        numbers = _stat_fields(pid)
         status = _fields(Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace"))
         return cls(
-            minor_faults=int(numbers[7]),
-            major_faults=int(numbers[9]),
+            minor_faults=int(numbers[_MINOR_FAULTS]),
+            major_faults=int(numbers[_MAJOR_FAULTS]),
             voluntary_switches=int(status["voluntary_ctxt_switches"]),
             involuntary_switches=int(status["nonvoluntary_ctxt_switches"]),
         )
@@ -77,12 +80,14 @@ class _Observed:
     """What was seen of the process itself while it ran."""
 
     on_exec: Callable[[int], None]
+    size_before_exec: int  # the most it was before it became the program
     started: float = 0.0
     peak_rss: int = 0
     end_rss: int = 0
     exited: float | None = None
     before_exec: "_Counts | None" = None
     mapped: bool | None = None
+    had_children: bool = False  # and waited for them
 
     def look(self, pid: int) -> None:
         try:
@@ -95,6 +100,10 @@ class _Observed:
         if "VmRSS" in fields:  # a process that has let go of its memory has none
             self.end_rss = _kilobytes(fields["VmRSS"])
             self.peak_rss = max(self.peak_rss, _kilobytes(fields["VmHWM"]))
+
+    def look_at_ended(self, pid: int) -> None:
+        """Before it is waited for."""
+        self.had_children = int(_stat_fields(pid)[_MINOR_FAULTS_OF_CHILDREN]) > 0
 
     def start(self, pid: int) -> None:
         if self.before_exec is None:
@@ -123,11 +132,11 @@ def run_measured(
     """
     with SignalGuard() as guard:
         child = _Child(program, arguments, environment, streams or Streams(), guard)
-        guard.pid = child.pid
+        guard.pass_on_to(child.pid)
         traced = not polling and trace.seize(child.pid)
         guard.kill_after(timeout_seconds)
         on_start()
-        observed = _Observed(on_exec)
+        observed = _Observed(on_exec, size_before_exec=_peak_of_process(child.pid))
         if traced:
             guard.ignore_terminal_stop()
             child.go()
@@ -141,12 +150,13 @@ def run_measured(
             status, usage = _wait_polling(child.pid, observed)
             ended = time.monotonic()
     before = observed.before_exec or _Counts()
+    peak, children_peak_at_most = _peaks(observed, usage)
     return Measurement(
         pid=child.pid,
         status=status,
         wall_seconds=ended - observed.started,
         cpu_seconds=usage.ru_utime + usage.ru_stime,
-        peak_rss=_peak(observed, usage),
+        peak_rss=peak,
         end_rss=observed.end_rss,
         end_rss_exact=_is_exact(observed, ended),
         minor_faults=max(0, usage.ru_minflt - before.minor_faults),
@@ -156,11 +166,12 @@ def run_measured(
         interrupted=guard.interrupted,
         mapped=observed.mapped,
         timed_out=guard.timed_out,
+        children_peak_at_most=children_peak_at_most,
     )
 
 
 class _Child:
-    """A forked process that waits for the word to become the program."""
+    """A process that waits for the word to become the program."""
 
     def __init__(
         self,
@@ -173,21 +184,25 @@ class _Child:
         self._program = program
         go_reader, self._go_writer = os.pipe()
         self._error_reader, error_writer = os.pipe()  # closed by a successful exec
-        self.pid = os.fork()
-        if self.pid == 0:
-            try:
-                guard.restore()
-                os.close(self._go_writer)
-                if os.read(go_reader, 1):
-                    for descriptor, target in ((streams.stdin, 0), (streams.stdout, 1), (streams.stderr, 2)):
-                        os.dup2(descriptor, target)
-                    os.execve(program, arguments, environment)
-            except OSError as error:
-                os.write(error_writer, str(error.errno).encode())
-            finally:
-                os._exit(EXIT_NOT_EXECUTABLE)
+        order = small_start.Order(
+            program=os.fsencode(program),
+            arguments=[os.fsencode(argument) for argument in arguments],
+            environment={os.fsencode(name): os.fsencode(value) for name, value in environment.items()},
+            streams=(streams.stdin, streams.stdout, streams.stderr),
+            ready=-1,
+            go=go_reader,
+            error=error_writer,
+            default_signals=[int(number) for number in guard.default_signals()],
+            blocked_signals=small_start.blocked_signals(),
+        )
+        self._guard = guard
+        self.pid = small_start.start(order, self._prepare_copy)
         os.close(go_reader)
         os.close(error_writer)
+
+    def _prepare_copy(self) -> None:
+        self._guard.restore()
+        os.close(self._go_writer)
 
     def go(self) -> None:
         with suppress(BrokenPipeError):  # killed before it began
@@ -212,6 +227,7 @@ class SignalGuard:
     pid: int = 0
     interrupted: bool = False
     timed_out: bool = False
+    _early: int | None = None  # a signal that came before `pid` was known
     _saved: dict[int, object] = field(default_factory=dict)
 
     def __enter__(self) -> "SignalGuard":
@@ -237,11 +253,23 @@ class SignalGuard:
 
     def restore(self) -> None:
         """In the child: the dispositions that a program expects to start with."""
-        for number in (*self._saved, signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores the last two
+        for number in self.default_signals():
             signal.signal(number, signal.SIG_DFL)
+
+    def default_signals(self) -> list[int]:
+        return [*self._saved, signal.SIGPIPE, signal.SIGXFSZ]  # Python ignores the last two
+
+    def pass_on_to(self, pid: int) -> None:
+        """From now on, and what came before there was a process to get it."""
+        self.pid = pid
+        if self._early is not None:
+            with suppress(ProcessLookupError):
+                os.kill(pid, self._early)
 
     def _on_signal(self, number: int, _: FrameType | None) -> None:
         self.interrupted = True
+        if not self.pid:
+            self._early = number
         # The terminal sends SIGINT and SIGQUIT to the program as well.
         if number in (signal.SIGTERM, signal.SIGHUP) and self.pid:
             with suppress(ProcessLookupError):
@@ -255,6 +283,9 @@ class SignalGuard:
 
 def _wait_traced(pid: int, observed: _Observed, look_for: Path | None) -> tuple[int, resource.struct_rusage]:
     while True:
+        seen = os.waitid(os.P_PID, pid, os.WEXITED | os.WSTOPPED | os.WNOWAIT | trace.WAIT_ALL)
+        if seen and seen.si_code in _ENDINGS:
+            observed.look_at_ended(pid)
         _, status, usage = os.wait4(pid, trace.WAIT_ALL)
         if not os.WIFSTOPPED(status):
             return status, usage
@@ -273,18 +304,26 @@ def _wait_polling(pid: int, observed: _Observed) -> tuple[int, resource.struct_r
     try:
         while not select.select([ended], [], [], _POLL_SECONDS)[0]:
             observed.look(pid)
+        observed.look_at_ended(pid)
     finally:
         os.close(ended)
     _, status, usage = os.wait4(pid, 0)
     return status, usage
 
 
-def _peak(observed: _Observed, usage: resource.struct_rusage) -> int:
-    """The program's peak, or that of a child of its if that is higher."""
-    # The kernel's figure includes what the process was before exec: a copy of this interpreter.
-    before_exec = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with_children = usage.ru_maxrss if usage.ru_maxrss > before_exec else 0
-    return max(observed.peak_rss, with_children * 1024)
+def _peaks(observed: _Observed, usage: resource.struct_rusage) -> tuple[int, int | None]:
+    """The program's peak, or that of a child if that is higher, and Measurement.children_peak_at_most."""
+    # Of the program, of children that it waited for, and of the process before exec.
+    most = usage.ru_maxrss * 1024
+    if most > observed.size_before_exec + _EXEC_BYTES or observed.peak_rss == 0:  # or nothing was seen
+        return max(observed.peak_rss, most), None
+    hidden = observed.had_children and most > observed.peak_rss
+    return observed.peak_rss, most if hidden else None
+
+
+def _peak_of_process(pid: int) -> int:
+    fields = _fields(Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace"))
+    return _kilobytes(fields.get("VmHWM", "0"))  # an ended one has none
 
 
 def _is_exact(observed: _Observed, ended: float) -> bool:
@@ -299,6 +338,12 @@ def _is_mapped(pid: int, file: Path) -> bool | None:
         return os.fsencode(file) in Path(f"/proc/{pid}/maps").read_bytes()
     except OSError:
         return None
+
+
+def _stat_fields(pid: int) -> list[str]:
+    """Of /proc/PID/stat, but for the first two: the second, a name in parentheses, may hold spaces."""
+    text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    return text.rpartition(")")[2].split()
 
 
 def _fields(status: str) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 import os
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from rich import box
@@ -21,11 +21,13 @@ _LEAST_WIDTH = 80  # in less, tables cut figures off or leave out columns
 _NOTABLE = 0.03
 _MEBIBYTE = 1 << 20
 
+PEAK = "peak RSS"
+
 _Figure = Callable[[Measurement], float]
 _ROWS: tuple[tuple[str, _Figure, Callable[[float], str]], ...] = (
     ("wall time", lambda m: m.wall_seconds, lambda value: f"{value:.3f} s"),
     ("CPU time", lambda m: m.cpu_seconds, lambda value: f"{value:.3f} s"),
-    ("peak RSS", lambda m: m.peak_rss, lambda value: f"{value / _MEBIBYTE:.1f} MiB"),
+    (PEAK, lambda m: m.peak_rss, lambda value: f"{value / _MEBIBYTE:.1f} MiB"),
     ("RSS at the end", lambda m: m.end_rss, lambda value: f"{value / _MEBIBYTE:.1f} MiB"),
     ("minor page faults", lambda m: m.minor_faults, lambda value: f"{value:,.0f}"),
     ("major page faults", lambda m: m.major_faults, lambda value: f"{value:,.0f}"),
@@ -69,6 +71,8 @@ def print_comparison(to: Console, command: str, comparison: Comparison) -> None:
         rounds = f"{len(ours)} round{'s' if len(ours) > 1 else ''} each, in turn; medians"
         to.print(Text(f"{command}: {rounds}", style="bold"))
         to.print(_comparison_table(ours, theirs))
+        if note := children_note([*ours, *theirs]):
+            to.print(f"≥: {note}")
     if comparison.interrupted:
         to.print("Interrupted: no further rounds.")
     _print_statuses(to, comparison)
@@ -87,9 +91,24 @@ def _comparison_table(ours: list[Measurement], theirs: list[Measurement]) -> Tab
     for name, figure, formatted in _ROWS:
         left, right = (statistics.median(map(figure, side)) for side in (ours, theirs))
         rough = name == "RSS at the end" and not all(entry.end_rss_exact for entry in (*ours, *theirs))
-        mark = "~" if rough else ""
-        table.add_row(name, mark + formatted(left), mark + formatted(right), figure_ratio(left, right))
+        least = [name == PEAK and children_are_hidden(side) for side in (ours, theirs)]
+        marks = ["~" if rough else "≥" if at_least else "" for at_least in least]
+        ratio = figure_ratio(left, right) if least[0] == least[1] else Text("-")
+        table.add_row(name, marks[0] + formatted(left), marks[1] + formatted(right), ratio)
     return table
+
+
+def children_are_hidden(runs: Sequence[Measurement]) -> bool:
+    """Whether the peak is the first process's, though others that it started may have taken more."""
+    return any(run.children_peak_at_most is not None for run in runs)
+
+
+def children_note(runs: Sequence[Measurement]) -> str | None:
+    """Of their peak, where children are hidden."""
+    if not children_are_hidden(runs):
+        return None
+    most = max(run.children_peak_at_most or 0 for run in runs)
+    return f"of the first process; those that it started took at most {most / _MEBIBYTE:.1f} MiB each."
 
 
 def figure_ratio(ours: float, theirs: float) -> Text:

@@ -118,6 +118,23 @@ def test_an_allocator_that_wastes_shows_in_memory_and_faults(
     assert wasteful["page_faults"] > 100
 
 
+def test_a_peak_without_children_is_marked_and_not_compared_with_one_that_has_them(
+    compare: Command, compiled: Compile, tmp_path: Path
+) -> None:
+    cache_fake(tmp_path, "snmalloc", "WASTES=65536")
+    command = ["sh", "-c", f"'{compiled(MANY_BLOCKS)}'; true"]
+    run = ["--runs", "1", "--allocators", "system,snmalloc"]
+    outcome = compare(*run, *command)
+    _, wasteful = (line.split() for line in outcome.stdout.splitlines() if line.startswith(" fake snmalloc"))
+    assert wasteful[5] == "-"  # behind the name, the version, the peak and its unit
+    assert outcome.stdout.count("≥") == 2
+    found = sides(compare(*run, "--json", *command))
+    system, snmalloc = (found[name]["runs"][0] for name in ("system", "snmalloc"))
+    assert system["peak_rss_bytes"] < system["children_peak_rss_at_most_bytes"] < 1000 * 65536
+    assert snmalloc["peak_rss_bytes"] > 1000 * 65536
+    assert snmalloc["children_peak_rss_at_most_bytes"] is None
+
+
 def test_the_same_library_under_two_names_has_the_same_figures(
     compare: Command, compiled: Compile, tmp_path: Path
 ) -> None:

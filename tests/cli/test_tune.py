@@ -157,6 +157,18 @@ def test_a_program_that_does_not_always_end_alike(tune: Command, tmp_path: Path,
     assert not saved.exists()
 
 
+@pytest.mark.parametrize("program", [["--polling", "true"], ["sh", "-c", "kill -KILL $$"]])
+def test_a_program_of_which_nothing_was_seen(tune: Command, program: list[str]) -> None:
+    outcome = tune("--rounds", "1", "--only", "--try", "HAKMEM_RETAIN_MIN=64M", *program)
+    assert "HAKMEM_RETAIN_MIN=64M" in outcome.stdout
+    assert outcome.stderr == ""
+
+
+def test_a_peak_that_may_be_less_than_that_of_children_is_said(tune: Command) -> None:
+    outcome = tune("--rounds", "1", "--only", "--try", "HAKMEM_RETAIN_MIN=64M", "sh", "-c", "sleep 0; true")
+    assert "peak RSS: of the first process; those that it started took at most " in outcome.stdout
+
+
 def test_status_output_and_input_are_those_of_the_first_run(tune: Command) -> None:
     outcome = tune("--rounds", "1", "sh", "-c", 'read x; echo "got $x"; test "$x" = word; exit $((3 + $?))',
                    stdin="word\n")  # fmt: skip

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from hakmem.measure import SignalGuard
 
-from .command import Command
+from .command import REPOSITORY, Command
 from .conftest import Compile
 
 ROWS = [
@@ -56,7 +57,7 @@ int main(int count, char **arguments) {
 
 
 def mebibytes(cell: str) -> float:
-    number, unit = cell.strip().lstrip("~").split()
+    number, unit = cell.strip().lstrip("~≥").split()
     assert unit == "MiB"
     return float(number)
 
@@ -207,6 +208,57 @@ def test_peak_and_faults_of_children_count(hakmem: Command, compiled: Compile) -
     assert mebibytes(cells(outcome.row("peak RSS"))[0]) >= 200
     faults = int(cells(outcome.row("minor page faults"))[0].replace(",", ""))
     assert faults > 100
+
+
+@TRACING
+def test_the_peak_of_a_child_that_is_smaller_than_the_command_counts(
+    hakmem: Command, compiled: Compile, tracing: list[str]
+) -> None:
+    outcome = hakmem("versus", *tracing, "--runs", "1", "sh", "-c", f"'{compiled(HOLD)}' 12 1; true")
+    for cell in cells(outcome.row("peak RSS"))[:2]:
+        assert 12 <= mebibytes(cell) < 16
+    assert "≥" not in outcome.stdout
+
+
+def test_a_peak_that_may_be_less_than_that_of_children_is_marked(hakmem: Command) -> None:
+    outcome = hakmem("versus", "--runs", "1", "sh", "-c", "sleep 0; true")
+    assert all(cell.startswith("≥") for cell in cells(outcome.row("peak RSS"))[:2])
+    assert "≥: of the first process; those that it started took at most " in outcome.stdout
+    alone = hakmem("versus", "--runs", "1", "sleep", "0")
+    assert "≥" not in alone.stdout
+
+
+def test_where_no_small_process_can_start_it_the_peak_of_children_is_marked(
+    hakmem: Command, compiled: Compile
+) -> None:
+    """The command's own interpreter is not to be found."""
+    python = str(REPOSITORY / ".venv/bin/python")
+    code = "import sys, hakmem.cli; sys.executable = '/nowhere'; hakmem.cli.main()"
+    program = f"'{compiled(HOLD)}' 7 1; exit 3"
+    outcome = Command([python, "-c", code], hakmem.environment)("versus", "--runs", "1", "sh", "-c", program)
+    assert (outcome.status, outcome.stderr) == (3, "")
+    assert all(cell.startswith("≥") for cell in cells(outcome.row("peak RSS"))[:2])
+
+
+def test_the_program_begins_as_if_alone(hakmem: Command) -> None:
+    """With the descriptors, the signals and the directory that it would have without the command."""
+    program = [
+        "sh",
+        "-c",
+        "pwd; ls /proc/self/fd; grep ^Sig...: /proc/self/status; ulimit -a; cat /proc/$$/cmdline",
+    ]
+    alone = Command(["env"], hakmem.environment)(*program)
+    outcome = hakmem("versus", "--runs", "1", "--report", "/dev/null", *program)
+    assert outcome.stdout == alone.stdout
+
+
+def test_a_signal_that_comes_before_the_program_is_passed_on() -> None:
+    with SignalGuard() as guard:
+        os.kill(os.getpid(), signal.SIGTERM)
+        with subprocess.Popen(["sleep", "100"]) as process:
+            guard.pass_on_to(process.pid)
+            assert process.wait(timeout=50) == -signal.SIGTERM
+    assert guard.interrupted
 
 
 @TRACING

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hakmem.ending import ending
-from hakmem.report import ratio_text
+from hakmem.report import children_note, ratio_text
 from hakmem.tune.search import FINAL_ROUNDS, Contender, Match, Tuning, ratios_of, wins_of
 
 
@@ -24,6 +24,8 @@ def print_tuning(to: Console, command: str, tuning: Tuning) -> None:
         heading = f"{command}: what settings bring, over those in force; for {tuning.price.name}, best first"
         to.print(Text(heading, style="bold"))
         to.print(_table(tried, tuning))
+        if note := children_note([tuning.shown.measurement] if tuning.shown else []):
+            to.print(f"peak RSS: {note}")
     if untried := [
         entry.policy.name for entry in tuning.contenders if not entry.matches and not entry.failed
     ]:
