@@ -42,8 +42,8 @@ HAK_EXPORT void *hak_calloc(size_t count, size_t size);
 
 /* As realloc: NULL `ptr` allocates; `size` 0 frees `ptr` and returns NULL (as glibc). NULL with errno
  * ENOMEM on failure, and the old block is untouched; never where it could hold `size`. In place where the
- * block, or its run, can hold `size` and more than half of it stays in use; huge blocks move by mremap, not by
- * copying. */
+ * block, or its run, can hold `size` and more than half of it stays in use; huge blocks move by mremap, not
+ * by copying. */
 HAK_EXPORT void *hak_realloc(void *ptr, size_t size);
 
 /* `alignment` must be a power of two (any, beyond a page too), else NULL and EINVAL; ENOMEM as malloc. */
@@ -89,8 +89,8 @@ HAK_EXPORT size_t hak_tiny_magazine_flush_all(void);
 /* Gives back to the OS all that can be: takes what the caches of the calling thread, of sleeping threads and
  * of threads that have ended hold, returns empty slabs of any thread, and purges every page that is resident
  * but free, in slabs that are in use, too. Returns the bytes purged meanwhile that may have been resident,
- * those by other threads included. Magazines of running threads are left alone. Cost: system calls in proportion to the number of
- * free ranges. */
+ * those by other threads included. Magazines of running threads are left alone. Cost: system calls in
+ * proportion to the number of free ranges. */
 HAK_EXPORT size_t hak_collect(void);
 
 /* Call sites */

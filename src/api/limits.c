@@ -25,8 +25,8 @@ static int set_limit(pid_t process, int resource, const struct rlimit *limit, st
     if (limit != NULL && resource == RLIMIT_AS && (process == 0 || process == os_process_id()) &&
         os_in_own_process()) {
         int saved_errno = errno;
-        struct rlimit
-            now; /* whatever the call returned: the kernel sets it before it finds `before` to be bad */
+        /* Whatever the call returned: the kernel sets the limit before it finds that `before` is bad. */
+        struct rlimit now;
         if (syscall(SYS_prlimit64, 0, RLIMIT_AS, NULL, &now) == 0) {
             arena_spare_address_space(now.rlim_cur); /* RLIM_INFINITY is the largest of all */
         }

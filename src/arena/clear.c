@@ -17,7 +17,7 @@
 /* Blocks between two looks, at most, while they are not sparse. */
 #define WAIT_MOST 15
 /* A page is read in steps of this length: stacks of the program's may be small. */
-#define STEP_BYTES 1024
+#define STEP_BYTES 2048
 /* With so much that may stay, the program wants to wait for no page: see api/keep.c. */
 #define KEEPS_ALL_BYTES ((uint64_t)1 << 40)
 
@@ -90,9 +90,11 @@ bool clear_by_purge(uintptr_t block, struct zeros zeros) {
     if (!option_bool(OPTION_HUGE_PAGES) || option_number(OPTION_RETAIN_MIN) >= KEEPS_ALL_BYTES) {
         return false;
     }
-    if (get(&kind->credit) == 0) {
-        head->cleared = get(&kind->wait) == 0;
-        set(&kind->wait, get(&kind->wait) - !head->cleared);
+    unsigned credit = get(&kind->credit);
+    unsigned wait = get(&kind->wait);
+    if (credit == 0) {
+        head->cleared = wait == 0;
+        set(&kind->wait, wait - !head->cleared);
         return false;
     }
     if (is_on_huge_pages(block, bytes)) {
@@ -104,7 +106,7 @@ bool clear_by_purge(uintptr_t block, struct zeros zeros) {
     size_t begin = min_size(zeros.begin, bytes);
     size_t end = min_size(zeros.end, bytes);
     head->cleared = true;
-    set(&kind->credit, get(&kind->credit) - 1u);
+    set(&kind->credit, credit - 1);
     return give_back(block, begin) && give_back(block + end, bytes - end);
 }
 

@@ -23,7 +23,7 @@
  * done: the caller overwrites them. By the block's thread, no lock held. Cost: a few system calls. */
 bool clear_by_purge(uintptr_t block, struct zeros zeros);
 /* A block is being freed whose header says that it was `cleared`: whether it was sparse counts for the next.
- * Cost: some ten system calls. */
+ * Cost: some twenty system calls, to fifty. */
 void clear_note_freed(struct slab *head);
 
 #endif
