@@ -53,7 +53,7 @@ def test_hakmem_and_the_system_are_there_without_any_peer(listed: Listed, librar
 
 # Debian's own is not position-independent, and has entries of its own for malloc and free.
 @pytest.mark.parametrize(
-    "python", {sys.executable, shutil.which("python3", path="/usr/bin") or sys.executable}
+    "python", sorted({sys.executable, shutil.which("python3", path="/usr/bin") or sys.executable})
 )
 def test_who_serves_a_program_is_found_whatever_the_interpreter(
     python: str, library: Path, monkeypatch: pytest.MonkeyPatch
