@@ -3,21 +3,18 @@
 #include "arena/arena.h"
 #include "arena/dense.h"
 #include "arena/internal.h"
+#include "arena/testimony.h"
 #include "options/options.h"
 #include "os/os.h"
-#include "os/resident.h"
 
 /* Sizes that differ by less than a doubling are one kind of block. */
 #define KINDS 32
-/* Pages of a block that are looked at, and those that a sparse one may have used of them. */
-#define PAGES_LOOKED_AT 16
+/* Of the pages that are looked at, those that a sparse block may have used. */
 #define PAGES_USED_MOST 2
 /* Blocks for which one that was sparse serves. */
 #define CREDIT_MOST 16
 /* Blocks between two looks, at most, while they are not sparse. */
 #define WAIT_MOST 15
-/* A page is read in steps of this length: stacks of the program's may be small. */
-#define STEP_BYTES 2048
 /* With so much that may stay, the program wants to wait for no page: see api/keep.c. */
 #define KEEPS_ALL_BYTES ((uint64_t)1 << 40)
 
@@ -40,32 +37,16 @@ static void set(_Atomic uint8_t *value, size_t to) {
     atomic_store_explicit(value, (uint8_t)to, memory_order_relaxed);
 }
 
-/* Whether a page was written to since it was zero; one that cannot be read counts as such. */
+/* Whether a page was written to since it was zero. */
 static bool is_used(uintptr_t page) {
     unsigned char resident;
-    uint64_t words[STEP_BYTES / sizeof(uint64_t)];
-    if (os_resident_pages(page, 1, &resident) && resident == 0) {
-        return false;
-    }
-    for (uintptr_t at = page; at < page + OS_PAGE_BYTES; at += STEP_BYTES) {
-        if (os_read_own_memory(at, words, sizeof words) != sizeof words) {
-            return true;
-        }
-        for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-            if (words[i] != 0) {
-                return true;
-            }
-        }
-    }
-    return false;
+    return (!os_which_resident((void *)page, 1, &resident) || resident != 0) && !testimony_is_page_zero(page);
 }
 
 static bool is_sparse(uintptr_t start, size_t bytes) {
-    size_t part = bytes / OS_PAGE_BYTES / PAGES_LOOKED_AT;
     unsigned used = 0;
-    for (size_t i = 0; i < PAGES_LOOKED_AT && used <= PAGES_USED_MOST; i++) {
-        /* Somewhere in each part: a program's own steps are often powers of two. */
-        used += is_used(start + (i * part + (i * 2654435761u >> 8) % part) * OS_PAGE_BYTES);
+    for (size_t i = 0; i < TESTIMONY_PAGES && used <= PAGES_USED_MOST; i++) {
+        used += is_used(testimony_page(start, bytes, i));
     }
     return used <= PAGES_USED_MOST;
 }

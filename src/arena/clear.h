@@ -4,7 +4,7 @@
  *
  * Promises that a kind of block is given back only while the last one that was freed was sparse. To overwrite
  * a page takes a seventh of the time of a fault, so that less than an eighth of the pages counts as sparse.
- * Relies on os.
+ * Relies on testimony and os.
  */
 #ifndef HAKMEM_ARENA_CLEAR_H
 #define HAKMEM_ARENA_CLEAR_H

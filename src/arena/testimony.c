@@ -23,9 +23,8 @@
 #define FACTOR_PART 32
 /* Pieces of a block that are looked at: at its start, at its end and between. */
 #define LOOKS_MOST 4
-/* Pages of a block whose contents are looked at; the bytes of each that are, at first; and how many may be as
- * the kernel gave them where the block counts as filled. */
-#define PAGES_LOOKED_AT OS_PEEK_MOST
+/* Bytes of each page looked at that are read at first, and how many of the pages may be as the kernel gave
+ * them where the block counts as filled. */
 #define PIECE_BYTES 128
 #define PAGES_UNUSED_MOST 2
 /* A page that begins with zeros is read in steps of this length: stacks of the program's may be small. */
@@ -75,12 +74,11 @@ static bool is_zero(const uint64_t *words, size_t n) {
     return true;
 }
 
-/* Whether a page holds nothing but zeros. Not inlined, like peek_pages: a caller's frame shall not have the
- * buffers of both. */
-static NOINLINE bool is_page_zero(uintptr_t page) {
+/* Not inlined, like peek_pages: a caller's frame shall not have the buffers of both. */
+NOINLINE bool testimony_is_page_zero(uintptr_t page) {
     uint64_t words[STEP_BYTES / sizeof(uint64_t)];
     for (uintptr_t at = page; at < page + OS_PAGE_BYTES; at += STEP_BYTES) {
-        if (os_peek(words, &at, 1, sizeof words) && !is_zero(words, sizeof words / sizeof *words)) {
+        if (!os_peek(words, &at, 1, sizeof words) || !is_zero(words, sizeof words / sizeof *words)) {
             return false;
         }
     }
@@ -89,12 +87,12 @@ static NOINLINE bool is_page_zero(uintptr_t page) {
 
 /* `*zero` gets a bit for each of the pages that begins with zeros. False if any of them cannot be read. */
 static NOINLINE bool peek_pages(const uintptr_t *pages, uint32_t *zero) {
-    uint64_t words[PAGES_LOOKED_AT][PIECE_BYTES / sizeof(uint64_t)];
-    if (!os_peek(words, pages, PAGES_LOOKED_AT, PIECE_BYTES)) {
+    uint64_t words[TESTIMONY_PAGES][PIECE_BYTES / sizeof(uint64_t)];
+    if (!os_peek(words, pages, TESTIMONY_PAGES, PIECE_BYTES)) {
         return false;
     }
     *zero = 0;
-    for (size_t i = 0; i < PAGES_LOOKED_AT; i++) {
+    for (size_t i = 0; i < TESTIMONY_PAGES; i++) {
         *zero |= (uint32_t)is_zero(words[i], PIECE_BYTES / sizeof(uint64_t)) << i;
     }
     return true;
@@ -103,19 +101,17 @@ static NOINLINE bool peek_pages(const uintptr_t *pages, uint32_t *zero) {
 /* Whether no more than `unused_most` of the pages looked at are zero throughout: one that was only read, or
  * that came with a huge page, is resident and was never written to. */
 static bool is_written(uintptr_t start, size_t bytes, unsigned unused_most) {
-    uintptr_t pages[PAGES_LOOKED_AT];
+    uintptr_t pages[TESTIMONY_PAGES];
     uint32_t zero;
-    size_t part = bytes / OS_PAGE_BYTES / PAGES_LOOKED_AT; /* a slab has as many pages at least */
-    for (size_t i = 0; i < PAGES_LOOKED_AT; i++) {
-        /* Somewhere in each part: a program's own steps are often powers of two. */
-        pages[i] = start + (i * part + (i * 2654435761u >> 8) % part) * OS_PAGE_BYTES;
+    for (size_t i = 0; i < TESTIMONY_PAGES; i++) {
+        pages[i] = testimony_page(start, bytes, i);
     }
     if (!peek_pages(pages, &zero)) {
         return false;
     }
     unsigned unused = 0;
     for (; zero != 0 && unused <= unused_most; zero &= zero - 1) {
-        unused += is_page_zero(pages[bit_lowest(zero)]);
+        unused += testimony_is_page_zero(pages[bit_lowest(zero)]);
     }
     return unused <= unused_most;
 }

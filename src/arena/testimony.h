@@ -13,9 +13,14 @@
 #ifndef HAKMEM_ARENA_TESTIMONY_H
 #define HAKMEM_ARENA_TESTIMONY_H
 
+#include "os/os.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* Pages of a block whose contents are looked at, one in each of as many parts. */
+#define TESTIMONY_PAGES OS_PEEK_MOST
 
 /* Whether a block of `bytes` will be filled, as far as is known. Cost: a few system calls where an earlier
  * block is looked at, which happens once for each block. */
@@ -38,6 +43,15 @@ void testimony_forget(uintptr_t start);
 bool testimony_is_filled(uintptr_t start, size_t bytes, bool ahead);
 /* Whether all samples of `bytes` (a slab at least) at `start` were written to. Cost: a few system calls. */
 bool testimony_is_written_throughout(uintptr_t start, size_t bytes);
+
+/* Of a block of `bytes` (a slab at least) at `start`, the page of part `i` that is looked at: somewhere in
+ * it, because a program's own steps are often powers of two. */
+static inline uintptr_t testimony_page(uintptr_t start, size_t bytes, size_t i) {
+    size_t part = bytes / OS_PAGE_BYTES / TESTIMONY_PAGES;
+    return start + (i * part + (i * 2654435761u >> 8) % part) * OS_PAGE_BYTES;
+}
+/* Whether a page holds nothing but zeros; one that cannot be read does not. Cost: two system calls. */
+bool testimony_is_page_zero(uintptr_t page);
 
 /* Before fork: takes the lock. After it, in both processes: lets go of it. */
 void testimony_lock_for_fork(void);

@@ -1,8 +1,9 @@
 // Large blocks from calloc on memory that was used before: zero whatever was there, and without memory where
 // the program leaves such blocks nearly untouched.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
-#include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <vector>
@@ -128,6 +129,19 @@ TEST_F(Clear, BlocksAreZeroWhateverWasThere) {
             hak_free(block);
         }
     });
+}
+
+// A look at a block that its program has made unreadable is none, and a free leaves errno as it is.
+TEST_F(Clear, BlocksThatCannotBeReadAreFreedInSilence) {
+    hak_option_set("retain_min", "64M");
+    use_memory(kTable);
+    void *table = hak_calloc(1, kTable);
+    ASSERT_EQ(mprotect(table, kTable, PROT_NONE), 0);
+    errno = 0;
+    hak_free(table);
+    const int left = errno;
+    ASSERT_EQ(mprotect(table, kTable, PROT_READ | PROT_WRITE), 0); // whoever gets it next wants to use it
+    EXPECT_EQ(left, 0);
 }
 
 TEST_F(Clear, WhatTheKernelDoesNotTakeBackIsOverwritten) {
