@@ -66,7 +66,7 @@ class _Counts:
     @classmethod
     def of_process(cls, pid: int) -> "_Counts":
         numbers = _stat_fields(pid)
-        status = _fields(Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace"))
+        status = _status_fields(pid)
         return cls(
             minor_faults=int(numbers[_MINOR_FAULTS]),
             major_faults=int(numbers[_MAJOR_FAULTS]),
@@ -91,12 +91,9 @@ class _Observed:
 
     def look(self, pid: int) -> None:
         try:
-            text = Path(f"/proc/{pid}/status").read_text(
-                encoding="utf-8", errors="replace"
-            )  # names may be any bytes
+            fields = _status_fields(pid)
         except OSError:
             return
-        fields = _fields(text)
         if "VmRSS" in fields:  # a process that has let go of its memory has none
             self.end_rss = _kilobytes(fields["VmRSS"])
             self.peak_rss = max(self.peak_rss, _kilobytes(fields["VmHWM"]))
@@ -322,7 +319,7 @@ def _peaks(observed: _Observed, usage: resource.struct_rusage) -> tuple[int, int
 
 
 def _peak_of_process(pid: int) -> int:
-    fields = _fields(Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace"))
+    fields = _status_fields(pid)
     return _kilobytes(fields.get("VmHWM", "0"))  # an ended one has none
 
 
@@ -346,10 +343,11 @@ def _stat_fields(pid: int) -> list[str]:
     return text.rpartition(")")[2].split()
 
 
-def _fields(status: str) -> dict[str, str]:
+def _status_fields(pid: int) -> dict[str, str]:
     """Of /proc/PID/status."""
-    # The name may hold other ends of lines than the kernel's.
-    return dict(line.split(":", 1) for line in status.split("\n") if ":" in line)
+    # The name may be any bytes, and hold other ends of lines than the kernel's.
+    text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+    return dict(line.split(":", 1) for line in text.split("\n") if ":" in line)
 
 
 def _kilobytes(text: str) -> int:

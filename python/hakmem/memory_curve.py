@@ -1,15 +1,13 @@
 """Watches, from outside, how much memory a program and its children hold over time."""
 
-import os
 import threading
 import time
-from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
+
+from hakmem.inside.process import family, resident_bytes
 
 _FIRST_PERIOD_SECONDS = 0.01
 _MOST_POINTS = 1000
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass
@@ -46,7 +44,7 @@ class Sampler:
     def _watch(self, pid: int, began: float) -> None:
         period = _FIRST_PERIOD_SECONDS
         while True:
-            if rss := _rss_of_tree(pid):  # nothing: it has just let go of its memory
+            if rss := sum(map(resident_bytes, family(pid))):  # nothing: it has just let go of its memory
                 self._curve.add(time.monotonic() - began, rss)
             # A long program is watched less often, so that any program costs about as many looks.
             if len(self._curve.rss) > _MOST_POINTS:
@@ -54,12 +52,3 @@ class Sampler:
                 period *= 2
             if self._ended.wait(period):
                 return
-
-
-def _rss_of_tree(pid: int) -> int:
-    total = 0
-    with suppress(OSError):  # it ended meanwhile
-        total += int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1]) * _PAGE
-        for children in Path(f"/proc/{pid}/task").glob("*/children"):
-            total += sum(map(_rss_of_tree, map(int, children.read_text(encoding="utf-8").split())))
-    return total

@@ -19,7 +19,7 @@ from bench.results import Results, WorkloadResult
 from bench.runner import Runner
 from bench.session import Progress
 from bench.suite import Workload
-from tests.cli.command import Command
+from tests.cli.command import Command, Outcome
 
 from .synthetic import failed, results, run
 
@@ -112,15 +112,22 @@ def test_of_what_has_no_speed_memory_counts_alone() -> None:
     assert table[0].name == "memory"
 
 
-def test_command(tmp_path: Path) -> None:
-    (tmp_path / "bench").mkdir()
-    line = json.dumps({"operations": 1, "seconds": 1})
-    suite = tmp_path / "suite.toml"
+def ranked(folder: Path, command: str, rounds: int) -> Outcome:
+    """The command of a suite that has one workload, which is run by a shell."""
+    (folder / "bench").mkdir()
+    suite = folder / "suite.toml"
     about = "name = 'loop/1'\nkind = 'time'\nstands_for = 'A loop.'"
-    suite.write_text(f"[[workload]]\n{about}\ncommand = ['echo', '{line}']\n")
+    suite.write_text(f"[[workload]]\n{about}\ncommand = ['sh', '-c', '''{command}''']\n")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("HAKMEM_")}
     bench = Command([sys.executable, "-m", "bench", "policies"], inherited)
-    outcome = bench("--rounds", "2", "--build", tmp_path, "--suite", suite)
+    return bench("--rounds", str(rounds), "--build", folder, "--suite", suite)
+
+
+LINE = json.dumps({"operations": 1, "seconds": 1})
+
+
+def test_command(tmp_path: Path) -> None:
+    outcome = ranked(tmp_path, f"echo '{LINE}'", rounds=2)
     assert outcome.status == 0, outcome.stderr
     for name in NAMES:
         assert name in outcome.stdout
@@ -130,16 +137,10 @@ def test_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("stopped_at", "told"), [(1, "after 0 rounds"), (2, "after 1 round of")])
 def test_an_interrupted_one_says_so(tmp_path: Path, stopped_at: int, told: str) -> None:
     """The workload itself sends the interrupt, in the first run of this round."""
-    (tmp_path / "bench").mkdir()
-    line, ran = json.dumps({"operations": 1, "seconds": 1}), tmp_path / "ran"
+    ran = tmp_path / "ran"
     number = 1 + len(NAMES) * stopped_at  # each has run once to warm up
-    script = f"echo >> {ran}; test $(wc -l < {ran}) != {number} || kill -INT $PPID; echo '{line}'"
-    suite = tmp_path / "suite.toml"
-    about = "name = 'loop/1'\nkind = 'time'\nstands_for = 'A loop.'"
-    suite.write_text(f"[[workload]]\n{about}\ncommand = ['sh', '-c', '''{script}''']\n")
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("HAKMEM_")}
-    bench = Command([sys.executable, "-m", "bench", "policies"], inherited)
-    outcome = bench("--rounds", "4", "--build", tmp_path, "--suite", suite)
+    script = f"echo >> {ran}; test $(wc -l < {ran}) != {number} || kill -INT $PPID; echo '{LINE}'"
+    outcome = ranked(tmp_path, script, rounds=4)
     assert outcome.status == 130, outcome.stderr
     assert outcome.stdout.startswith(f"Interrupted {told}")
     assert (REFERENCE.name in outcome.stdout) == (stopped_at > 1)
