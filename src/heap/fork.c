@@ -60,6 +60,7 @@ static void after_fork(bool child) {
         os_note_process();
         cgroup_forget();
         holes_follow_into_child();
+        sampling_follow_into_child();
     }
     if (fork_has_no_locks()) {
         if (child) {

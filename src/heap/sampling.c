@@ -28,6 +28,16 @@ struct sampler {
 };
 static _Thread_local __attribute__((tls_model("initial-exec"))) struct sampler sampler;
 
+/* Where a thread's random numbers begin. Threads that follow each other have the same address, and may begin
+ * within one tick of the clock: what tells them apart is their number, which is multiplied so that none
+ * begins where another comes to. */
+static COLD uint64_t seed(void) {
+    static _Atomic uint64_t threads; /* relaxed: each gets another number */
+    uint64_t number = atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) + 1;
+    return number * 0xD1342543DE82EF95u ^ (uintptr_t)&sampler ^ os_now_ms() << 32 ^
+           (uint64_t)os_process_id() << 32;
+}
+
 /* Bytes to the next sample, drawn anew; NEVER while sampling is off. */
 static int64_t distance(void) {
     /* relaxed: after the acquire load of the run in sampling_decide */
@@ -36,7 +46,7 @@ static int64_t distance(void) {
         return NEVER;
     }
     if (sampler.random == 0) {
-        sampler.random = (uintptr_t)&sampler ^ os_now_ms() << 32 ^ (uint64_t)os_process_id();
+        sampler.random = seed();
     }
     struct floating held = floating_hold();
     uint64_t bytes = poisson_distance(&sampler.random, interval);
@@ -143,6 +153,13 @@ COLD void sampling_collect(void) {
         heap_retire_slabs(samples);
     }
     lock_release(&lock);
+}
+
+/* The way to the next sample is drawn anew with the next block: no run has this number. */
+COLD void sampling_follow_into_child(void) {
+    sampler.random = 0;
+    thread_self.sample_run = UINT64_MAX;
+    sampling_look_soon();
 }
 
 void sampling_lock_for_fork(void) {

@@ -73,5 +73,7 @@ void sampling_collect(void);
 /* Around fork: takes the lock of the heap of sampled blocks, and ends that. */
 void sampling_lock_for_fork(void);
 void sampling_unlock_after_fork(bool child);
+/* In the child: the calling thread's next sample is not where its parent's is. */
+void sampling_follow_into_child(void);
 
 #endif

@@ -3,9 +3,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -71,6 +74,39 @@ TEST(SamplingFork, ChildrenOfAProcessWhoseThreadsAllocateGoOn) {
         hak_free(block);
     }
     EXPECT_EQ(hakmem_test::heap_profile_now().header.live.blocks, 0);
+}
+
+// How many samples the calling process takes of 2 MiB, one in 16 KiB, besides those that it has.
+long samples_of_its_own() {
+    const double before = hakmem_test::heap_profile_now().header.total.blocks;
+    for (int i = 0; i < 2'000; i++) {
+        hak_free(hak_malloc(1'000));
+    }
+    return std::lround(hakmem_test::heap_profile_now().header.total.blocks - before);
+}
+
+TEST(SamplingFork, EachChildSamplesForItself) {
+    const Sampling sampling(std::size_t{16} << 10);
+    hak_free(hak_malloc(1'000));
+    std::set<long> counts;
+    for (int i = 0; i < 12; i++) {
+        std::array<int, 2> ends{};
+        ASSERT_EQ(pipe(ends.data()), 0) << std::strerror(errno);
+        const pid_t child = fork();
+        ASSERT_GE(child, 0) << std::strerror(errno);
+        if (child == 0) {
+            const long samples = samples_of_its_own();
+            _exit(write(ends[1], &samples, sizeof samples) == sizeof samples ? 0 : 1);
+        }
+        long samples = 0;
+        EXPECT_EQ(read(ends[0], &samples, sizeof samples), static_cast<ssize_t>(sizeof samples));
+        counts.insert(samples);
+        close(ends[0]);
+        close(ends[1]);
+        int status = 0;
+        ASSERT_EQ(waitpid(child, &status, 0), child);
+    }
+    EXPECT_GT(counts.size(), 1U); // 122 samples each, give or take 11
 }
 
 } // namespace

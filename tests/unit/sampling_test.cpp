@@ -187,6 +187,23 @@ TEST(Sampling, FiguresOfManyThreadsAddUp) {
     expect_near_truth(heap_profile_now().total().bytes, kThreads * blocks, kSize, "allocation");
 }
 
+TEST(Sampling, FiguresOfThreadsThatFollowEachOtherAddUp) {
+    constexpr std::size_t kSize = 1000;
+    constexpr std::size_t kBlocksOfAThread = 8;
+    for (int round = 0; round < 4; round++) {
+        const Sampling sampling(kInterval);
+        const std::size_t threads = scaled(2'000);
+        for (std::size_t i = 0; i < threads; i++) {
+            run_in_thread([] {
+                for (std::size_t k = 0; k < kBlocksOfAThread; k++) {
+                    hak_free(hak_malloc(kSize));
+                }
+            });
+        }
+        expect_near_truth(heap_profile_now().total().bytes, threads * kBlocksOfAThread, kSize, "allocation");
+    }
+}
+
 TEST(Sampling, ABlockFreedByAnotherThreadIsNoLongerLive) {
     const Sampling sampling(kEveryBlock);
     std::vector<void *> blocks;
