@@ -156,7 +156,7 @@ COLD void sampling_collect(void) {
 }
 
 /* The way to the next sample is drawn anew with the next block: no run has this number. */
-COLD void sampling_follow_into_child(void) {
+void sampling_follow_into_child(void) {
     sampler.random = 0;
     thread_self.sample_run = UINT64_MAX;
     sampling_look_soon();

@@ -2,11 +2,18 @@
 
 #include "base/bits.h"
 #include "base/text.h"
+#include "os/asleep.h"
+#include "os/os.h"
+#include "os/signal.h"
+#include "os/thread.h"
 #include "os/write.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+/* For wait_for_who_came_first. */
+#define WAIT_FOR_FIRST_MS 10000
 
 /* relaxed everywhere: counts and a switch, they order nothing */
 static _Atomic uint64_t counts[FALLBACK_COUNT];
@@ -44,14 +51,33 @@ void report_enable_diagnosis(bool on) {
     atomic_store_explicit(&diagnosis, on, memory_order_relaxed);
 }
 
-static void write_line_to(int fd, struct text *line) {
+static COLD void write_line_to(int fd, struct text *line) {
     line->length = min_size(line->length, line->capacity - 2);
     text_char(line, '\n');
     os_write(fd, line->buffer, line->length);
 }
 
-static void write_line(struct text *line) {
-    write_line_to(STDERR_FILENO, line);
+static COLD void write_line(struct text *line) {
+    if (LIKELY(!os_thread_is_own())) {
+        write_line_to(STDERR_FILENO, line);
+        return;
+    }
+    int fd = os_thread_borrow(STDERR_FILENO);
+    write_line_to(fd, line);
+    os_close(fd);
+}
+
+/* Threads that find misuse in the same moment say one line, if the first of them comes to ending the process
+ * for it. */
+static COLD void wait_for_who_came_first(void) {
+    static _Atomic int first; /* relaxed: the id of a thread, which orders nothing */
+    int none = 0;
+    int self = os_thread_id();
+    if (!atomic_compare_exchange_strong_explicit(&first, &none, self, memory_order_relaxed,
+                                                 memory_order_relaxed) &&
+        none != self) {
+        os_sleep_ms(WAIT_FOR_FIRST_MS);
+    }
 }
 
 COLD void report_line_to(int fd, const char *message) {
@@ -104,6 +130,10 @@ COLD void report_misuse(const char *kind, const void *pointer, const char *lane,
     } else {
         text_string(&line, "none");
     }
+    wait_for_who_came_first();
     write_line(&line);
+    if (os_thread_is_own()) {
+        os_abort_elsewhere();
+    }
     abort();
 }

@@ -1,9 +1,15 @@
 #include "os/signal.h"
 
+#include "base/bits.h"
+#include "os/os.h"
+
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+/* For os_abort_elsewhere: how long a handler may take that writes a report. */
+#define HANDLER_PATIENCE_MS 5000
 
 /* A handler that returns from one of these makes the program crash again, for ever. */
 static bool tells_of_a_crash(int number) {
@@ -22,6 +28,25 @@ bool os_on_signal(int number, void (*handler)(int number)) {
     action.sa_handler = handler;
     action.sa_flags = SA_RESTART | SA_ONSTACK;
     return !tells_of_a_crash(number) && sigaction(number, &action, NULL) == 0;
+}
+
+COLD void os_abort_elsewhere(void) {
+    /* What the kernel has of a handler, whose address comes first: all zero for the default action. */
+    uintptr_t action[4] = {0};
+    const uint64_t mask_of_abort = (uint64_t)1 << (SIGABRT - 1);
+    long process = syscall(SYS_getpid);
+    syscall(SYS_rt_sigaction, SIGABRT, NULL, action, sizeof mask_of_abort);
+    if (action[0] != (uintptr_t)SIG_DFL && action[0] != (uintptr_t)SIG_IGN) {
+        syscall(SYS_kill, process, SIGABRT);
+        os_sleep_ms(HANDLER_PATIENCE_MS);
+    }
+    memset(action, 0, sizeof action);
+    syscall(SYS_rt_sigaction, SIGABRT, action, NULL, sizeof mask_of_abort);
+    syscall(SYS_tgkill, process, syscall(SYS_gettid), SIGABRT);
+    for (;;) {
+        syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &mask_of_abort, NULL, sizeof mask_of_abort);
+        syscall(SYS_exit_group, 128 + SIGABRT);
+    }
 }
 
 void os_block_signals(uint64_t *before) {

@@ -1,7 +1,7 @@
 /* Blocking signals, and handlers of signals.
  *
  * Promises that a handler runs on the alternate stack where a thread has one, and that system calls which its
- * signal interrupts are restarted. Relies on nothing.
+ * signal interrupts are restarted. Relies on os.
  */
 #ifndef HAKMEM_OS_SIGNAL_H
 #define HAKMEM_OS_SIGNAL_H
@@ -14,6 +14,10 @@
  * not do once more. */
 void os_block_signals(uint64_t *before);
 void os_restore_signals(const uint64_t *before);
+
+/* Ends the process by SIGABRT, from a thread that has all signals blocked and not all that a handler of the
+ * program's may use: where there is a handler, it first gets some seconds in another thread. */
+_Noreturn void os_abort_elsewhere(void);
 
 /* Sets `handler` for the signal `number`. False if there is no such signal, it cannot have a handler, or it
  * is one by which the kernel tells of a crash. */

@@ -146,11 +146,17 @@ bool os_thread_is_own(void) {
     return false; /* it has no table of descriptors of its own here */
 }
 
+int os_thread_borrow(int fd) {
+    return fd;
+}
+
 void os_thread_lost_by_fork(void) {
 }
 #else
 
 #define STACK_BYTES ((size_t)16 << 10)
+/* Processors that the kernel may tell of: 8192. */
+#define CPU_WORDS 128
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
@@ -159,6 +165,12 @@ void os_thread_lost_by_fork(void) {
 #endif
 #ifndef CLOSE_RANGE_UNSHARE
 #define CLOSE_RANGE_UNSHARE 2
+#endif
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+#ifndef SYS_pidfd_getfd
+#define SYS_pidfd_getfd 438
 #endif
 
 static struct {
@@ -176,9 +188,28 @@ static struct {
     _Atomic pid_t id;
 } place SELDOM;
 
-static int run_in_thread(void *run) {
+/* The thread that started this one may be a real-time thread, or bound to a processor where one spins:
+ * nothing would ever be given back there. What is as it should be is left alone, because sandboxes that allow
+ * to ask need not allow to set. */
+static COLD void be_scheduled_as_the_process(void) {
+    static const struct sched_param none;
+    unsigned long own[CPU_WORDS];
+    unsigned long process[CPU_WORDS];
+    long policy = syscall(SYS_sched_getscheduler, 0);
+    if (policy >= 0 && policy != SCHED_OTHER && policy != SCHED_BATCH) {
+        syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &none);
+    }
+    long bytes = syscall(SYS_sched_getaffinity, syscall(SYS_getpid), sizeof process, process);
+    if (bytes > 0 && syscall(SYS_sched_getaffinity, 0, sizeof own, own) == bytes &&
+        memcmp(own, process, (size_t)bytes) != 0) {
+        syscall(SYS_sched_setaffinity, 0, bytes, process);
+    }
+}
+
+static COLD int run_in_thread(void *run) {
     void (*function)(void);
     memcpy(&function, &run, sizeof function);
+    be_scheduled_as_the_process();
     syscall(SYS_prctl, PR_SET_NAME, "hakmem", 0, 0, 0);
     /* Gives the thread descriptors of its own: the program may count on the number of the next one, and close
      * those that it did not open. */
@@ -256,6 +287,13 @@ COLD bool os_thread_start(void (*run)(void)) {
 
 bool os_thread_is_own(void) {
     return (uintptr_t)__builtin_frame_address(0) - (uintptr_t)place.stack < STACK_BYTES;
+}
+
+COLD int os_thread_borrow(int fd) {
+    int process = (int)syscall(SYS_pidfd_open, syscall(SYS_getpid), 0);
+    int borrowed = process < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, process, fd, 0);
+    syscall(SYS_close, process);
+    return borrowed;
 }
 
 bool os_thread_exists(void) {

@@ -37,6 +37,11 @@ def test_threads_that_only_free_leave_memory_bounded(runner: Runner, builder: Bu
     assert resident_kb < FREES_LIMIT_KB, f"{resident_kb} kB resident, {FREES_LIMIT_KB} allowed\n{finished}"
 
 
+def test_the_librarys_thread_is_no_real_time_thread(runner: Runner, builder: Builder) -> None:
+    finished = runner.run([builder.program("c/library_thread_schedule.c")])
+    assert finished.text == "policy as others, processors of the process\n", finished
+
+
 def test_thread_specific_destructors_can_allocate_in_every_round(runner: Runner, builder: Builder) -> None:
     runner.same_output([builder.program("c/thread_specific_destructors.c")])
 

@@ -1,6 +1,8 @@
 /* Misuses the allocator in the way that its argument names; the library must abort the process with
  * one line. Reaches its end, with status 3, only where the misuse went unnoticed. */
 #include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include "library.h"
 
@@ -65,6 +67,55 @@ static void double_free_by_another_thread(size_t size) {
     REQUIRE(pthread_join(thread, NULL) == 0);
 }
 
+static void *free_twice_and_sleep(void *unused) {
+    allocate(64);
+    free_offset(0);
+    free_offset(0);
+    pause();
+    return unused;
+}
+
+/* The library's thread finds it, in the caches of a thread that waits for work. */
+static void double_free_by_a_thread_that_sleeps(void) {
+    enum { BLOCKS = 64, SECONDS = 20 };
+    static void *blocks[BLOCKS];
+    pthread_t thread;
+    REQUIRE(pthread_create(&thread, NULL, free_twice_and_sleep, NULL) == 0);
+    usleep(100000);
+    for (size_t i = 0; i < BLOCKS; i++)
+        blocks[i] = allocate(100000);
+    for (size_t i = 0; i < BLOCKS; i++)
+        free(blocks[i]);
+    for (int i = 0; i < SECONDS * 20; i++) {
+        allocate(3000000);
+        free_offset(0);
+        usleep(50000);
+    }
+}
+
+static void report_and_die(int number) {
+    char *line = malloc(100);
+    REQUIRE(line != NULL);
+    fputs(strcpy(line, "handled by the program\n"), stderr);
+    free(line);
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void return_from_handler(int number) {
+    (void)number;
+}
+
+static void found_while_a_handler_reports(void) {
+    signal(SIGABRT, report_and_die);
+    double_free_by_a_thread_that_sleeps();
+}
+
+static void found_while_a_handler_returns(void) {
+    signal(SIGABRT, return_from_handler);
+    double_free_by_a_thread_that_sleeps();
+}
+
 static void free_on_stack(void) {
     _Alignas(64) unsigned char local[256] = {0};
     victim = local;
@@ -115,6 +166,9 @@ static const struct {
     {"realloc_inside_tiny", NULL, realloc_inside, NULL, 64, 16},
     {"realloc_inside_large", NULL, realloc_inside, NULL, 500000, 65536},
     {"realloc_inside_huge", NULL, realloc_inside, NULL, 5 << 20, 2 << 20},
+    {"double_free_by_a_thread_that_sleeps", NULL, NULL, double_free_by_a_thread_that_sleeps, 0, 0},
+    {"found_while_a_handler_reports", NULL, NULL, found_while_a_handler_reports, 0, 0},
+    {"found_while_a_handler_returns", NULL, NULL, found_while_a_handler_returns, 0, 0},
     {"free_on_stack", NULL, NULL, free_on_stack, 0, 0},
     {"free_global", NULL, NULL, free_global, 0, 0},
     {"free_of_code", NULL, NULL, free_of_code, 0, 0},
