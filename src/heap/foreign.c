@@ -25,8 +25,14 @@ struct libc_chunk {
 #define CHUNK_MAPPED 2u
 #define CHUNK_OTHER_ARENA 4u
 #define CHUNK_FLAGS 7u
-/* Arenas beside the main one lie on multiples of this. */
+/* The memory of arenas beside the main one begins on multiples of this, and each piece of it with where the
+ * arena is and how long the piece is ("heap_info"). */
 #define LIBC_ARENA_BYTES ((uintptr_t)64 << 20)
+struct libc_piece {
+    uintptr_t arena;
+    uintptr_t piece_before;
+    size_t bytes;
+};
 
 bool foreign_libc_present(void) {
     return __libc_malloc != NULL && __libc_free != NULL && __libc_realloc != NULL && __libc_calloc != NULL &&
@@ -44,48 +50,79 @@ static size_t chunk_usable(const struct libc_chunk *chunk) {
     return size - ((chunk->size_and_flags & CHUNK_MAPPED) != 0 ? 2 : 1) * sizeof(size_t);
 }
 
-/* Whether blocks of libc's may lie in the mapping around `address`. */
-static enum os_answer may_hold_blocks(uintptr_t address, struct os_mapping *mapping) {
-    enum os_answer mapped = os_find_mapping(address, mapping);
-    bool may = mapped == OS_YES && mapping->writable && !mapping->stack &&
-               (mapping->anonymous || mapping->break_heap);
-    return mapped == OS_YES && !may ? OS_NO : mapped;
+/* Whether the system lets memory be read that may not be there. */
+static bool may_peek(void) {
+    char known = 0;
+    char read;
+    uintptr_t at = (uintptr_t)&known;
+    return os_peek(&read, &at, 1, sizeof read);
 }
 
-static bool looks_like_libc(const void *p) {
-    uintptr_t address = (uintptr_t)p;
+/* Copies what may be a part of a block of libc's, or stand beside one: 16 bytes at a multiple of 16, or as
+ * much more as lies in the same page. OS_NO where no block of libc's can be, OS_UNKNOWN where the system does
+ * not say what is there. */
+static enum os_answer copy(void *to, uintptr_t from, size_t bytes) {
     struct os_mapping mapping;
-    uintptr_t start = address - sizeof(struct libc_chunk);
-    enum os_answer may = address % 16 == 0 ? may_hold_blocks(start, &mapping) : OS_NO;
-    if (may != OS_YES) {
-        return may == OS_UNKNOWN; /* libc's own checks are better than ending a program that is right */
+    enum os_answer mapped = os_find_mapping(from, &mapping);
+    if (mapped == OS_YES) {
+        if (!mapping.writable || mapping.stack || !(mapping.anonymous || mapping.break_heap)) {
+            return OS_NO;
+        }
+        memcpy(to, (const void *)from, bytes);
+    } else if (mapped == OS_UNKNOWN && !os_peek(to, &from, 1, bytes)) {
+        return may_peek() ? OS_NO : OS_UNKNOWN;
     }
-    struct libc_chunk chunk = chunk_of(p);
+    return mapped == OS_NO ? OS_NO : OS_YES;
+}
+
+/* Whether a chunk of `size` at `start` may be one of an arena beside the main one: the arena's memory is in
+ * pieces, which name it, and the first piece holds it. */
+static enum os_answer is_in_arena(uintptr_t start, size_t size) {
+    struct libc_piece piece;
+    struct libc_piece first;
+    uintptr_t at = round_down(start, LIBC_ARENA_BYTES);
+    enum os_answer answer = copy(&piece, at, sizeof piece);
+    if (answer != OS_YES) {
+        return answer;
+    }
+    if (piece.bytes > LIBC_ARENA_BYTES || start - at > piece.bytes || size > piece.bytes - (start - at)) {
+        return OS_NO;
+    }
+    answer = copy(&first, round_down(piece.arena, LIBC_ARENA_BYTES), sizeof first);
+    return answer == OS_YES && first.arena != piece.arena ? OS_NO : answer;
+}
+
+/* Whether the chunk of `p` may be one that libc has handed out. */
+static enum os_answer may_be_of_libc(uintptr_t p) {
+    struct libc_chunk chunk;
+    struct libc_chunk next;
+    uintptr_t start = p - sizeof chunk;
+    enum os_answer answer = p % 16 == 0 ? copy(&chunk, start, sizeof chunk) : OS_NO;
+    if (answer != OS_YES) {
+        return answer;
+    }
     size_t size = chunk.size_and_flags & ~(size_t)CHUNK_FLAGS;
     if (size < 2 * sizeof chunk || size % 16 != 0) {
-        return false;
+        return OS_NO;
     }
     if ((chunk.size_and_flags & CHUNK_MAPPED) != 0) {
         return (start - chunk.previous_size) % OS_PAGE_BYTES == 0 &&
-               (chunk.previous_size + size) % OS_PAGE_BYTES == 0;
+                       (chunk.previous_size + size) % OS_PAGE_BYTES == 0
+                   ? OS_YES
+                   : OS_NO;
     }
-    /* The program may have made several mappings of one (mlock, madvise): what the block needs besides itself
-     * may lie in another. */
     if ((chunk.size_and_flags & CHUNK_OTHER_ARENA) != 0) {
-        uintptr_t arena = round_down(address, LIBC_ARENA_BYTES);
-        return arena >= mapping.start || may_hold_blocks(arena, &mapping) != OS_NO;
+        return is_in_arena(start, size);
     }
     /* The main arena: grown by brk, or by mmap where that failed. The next chunk says that this one is in
      * use. */
-    if (size + sizeof chunk > mapping.end - start &&
-        may_hold_blocks(start + size + sizeof chunk - 1, &mapping) == OS_NO) {
-        return false;
-    }
-    return (chunk_of((const char *)p + size).size_and_flags & CHUNK_PREVIOUS_IN_USE) != 0;
+    answer = copy(&next, start + size, sizeof next);
+    return answer == OS_YES && (next.size_and_flags & CHUNK_PREVIOUS_IN_USE) == 0 ? OS_NO : answer;
 }
 
 static void require_libc(const void *p, const char *misuse) {
-    if (!foreign_libc_present() || !looks_like_libc(p)) {
+    /* Where nobody knows, libc's own checks are better than ending a program that is right. */
+    if (!foreign_libc_present() || may_be_of_libc((uintptr_t)p) == OS_NO) {
         report_misuse(misuse, p, "none", 0, 0);
     }
 }

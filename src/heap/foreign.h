@@ -1,7 +1,8 @@
 /* Pointers and requests that are not HAKMEM's: libc's allocator, reached without dlsym.
  *
- * Promises to hand a pointer on only where it looks like a block of libc's (a look at its header and
- * at /proc/self/maps), and to abort with a clear line otherwise. Relies on glibc's __libc_ names,
+ * Promises to hand a pointer on only where it looks like a block of libc's (a look at its header, at what
+ * stands beside it, and at /proc/self/maps, or where that cannot be read, at what the kernel lets be read),
+ * and to abort with a clear line otherwise. Relies on glibc's __libc_ names,
  * which a statically linked program does not have.
  */
 #ifndef HAKMEM_HEAP_FOREIGN_H

@@ -32,8 +32,13 @@ COLD void large_report_stray(const char *action, const void *p) {
             report_misuse(kind, p, lane_of(head), 0, arena_address(head));
         }
     }
-    if (was_block && strncmp(action, "invalid free", 12) == 0) {
+    bool is_free = strcmp(action, "invalid free") == 0;
+    if (was_block && is_free) {
         report_misuse("double free (its slab is no longer in use)", p, "unknown", 0, (uintptr_t)p);
+    }
+    if (is_free) { /* nothing says any more what was there before */
+        line.length = 0;
+        text_string(&line, "double or invalid free");
     }
     text_string(&line, " (its slab is not in use)");
     report_misuse(kind, p, "unknown", 0, round_down((uintptr_t)p, SLAB_BYTES));

@@ -2,6 +2,8 @@
  * one line. Reaches its end, with status 3, only where the misuse went unnoticed. */
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "library.h"
@@ -136,6 +138,26 @@ static void free_of_code(void) {
     flush();
 }
 
+/* Nothing is there, and no file can be opened that says so. */
+static void free_of_nothing_without_descriptors(void) {
+    const struct rlimit none = {0, 0};
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    victim = (void *)(uintptr_t)0xdeadbeef0;
+    free_offset(0);
+    flush();
+}
+
+/* What stands in front of the pointer looks as in front of a block of a second arena of libc's. */
+static void free_in_a_mapping(void) {
+    const size_t arena = (size_t)64 << 20;
+    char *map = mmap(NULL, 4 * arena, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(map != MAP_FAILED);
+    victim = map + 2 * arena;
+    ((size_t *)victim)[-1] = 36;
+    free_offset(0);
+    flush();
+}
+
 static void realloc_inside(size_t size, size_t offset) {
     allocate(size);
     victim = realloc((unsigned char *)victim + offset, size * 2);
@@ -170,6 +192,8 @@ static const struct {
     {"found_while_a_handler_reports", NULL, NULL, found_while_a_handler_reports, 0, 0},
     {"found_while_a_handler_returns", NULL, NULL, found_while_a_handler_returns, 0, 0},
     {"free_on_stack", NULL, NULL, free_on_stack, 0, 0},
+    {"free_of_nothing_without_descriptors", NULL, NULL, free_of_nothing_without_descriptors, 0, 0},
+    {"free_in_a_mapping", NULL, NULL, free_in_a_mapping, 0, 0},
     {"free_global", NULL, NULL, free_global, 0, 0},
     {"free_of_code", NULL, NULL, free_of_code, 0, 0},
 };
