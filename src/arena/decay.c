@@ -261,6 +261,14 @@ void decay_look(void) {
     }
 }
 
+void decay_look_if_much(void) {
+    /* relaxed: a hint */
+    size_t dirty = atomic_load_explicit(&arena.dirty_seen, memory_order_relaxed) + arena_kept_slabs();
+    if ((int64_t)(dirty << SLAB_SHIFT) + arena_slack() > (int64_t)option_number(OPTION_RETAIN_MIN)) {
+        decay_look();
+    }
+}
+
 COLD static void start(void) {
     if (!os_thread_start(run)) {
         report_fallback(FALLBACK_NO_BACKGROUND_THREAD, 0);
@@ -271,23 +279,33 @@ COLD static void start(void) {
     }
 }
 
-void decay_do(enum decay_work work) {
+/* By whoever has set `relieving`. */
+static COLD void do_relieve(void) {
+    bool more = relieve();
+    lock_acquire(&arena.lock);
+    relieving = false;
+    if (!more) {
+        arena.used_unrelieved = arena.used_slabs;
+    }
+    lock_release(&arena.lock);
+}
+
+COLD void decay_do(enum decay_work work) {
     if (work == DECAY_START) {
         start();
     } else if (work == DECAY_TICK) {
         bool scarce = option_number(OPTION_BACKGROUND_THREAD) != 0 && memory_is_scarce();
         lock_acquire(&arena.lock);
         tick(scarce);
+        bool relieves = !relieving;
+        relieving = true;
         lock_release(&arena.lock);
         in_passing();
-    } else if (work == DECAY_RELIEVE) {
-        bool more = relieve();
-        lock_acquire(&arena.lock);
-        relieving = false;
-        if (!more) {
-            arena.used_unrelieved = arena.used_slabs;
+        if (relieves) {
+            do_relieve();
         }
-        lock_release(&arena.lock);
+    } else if (work == DECAY_RELIEVE) {
+        do_relieve();
     }
 }
 

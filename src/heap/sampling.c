@@ -1,5 +1,6 @@
 #include "heap/sampling.h"
 
+#include "arena/decay.h"
 #include "base/floating.h"
 #include "heap/bins.h"
 #include "heap/event.h"
@@ -56,9 +57,10 @@ static int64_t distance(void) {
 
 /* The fast path counts down to the next look only; the rest of the way is in `further`. */
 NOINLINE bool sampling_decide(size_t bytes) {
-    /* A program that only exchanges blocks for others of their size comes to no other slow path. First,
-     * because sampling may begin anew there. */
+    /* A program that only exchanges blocks for others of their size comes to no other slow path, whatever it
+     * has left behind before. First, because sampling may begin anew there. */
     heap_event(HEAP_EVENT_IN_PROGRAM);
+    decay_look_if_much();
     /* acquire pairs with the release where the run grows (profile/sample.c): the interval is set by then */
     uint64_t run = atomic_load_explicit(&profile_switch.run, memory_order_acquire);
     int64_t left = thread_self.sample_left + sampler.further;

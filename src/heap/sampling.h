@@ -36,8 +36,8 @@ static inline bool sampling_due(size_t bytes) {
     return thread_self.sample_left < 0 || sampling_switched();
 }
 
-/* Sets the calling thread's counter anew, and tells of an event (event.h), whose listener may sleep; true if
- * the allocation of `bytes` is to be sampled. */
+/* Sets the calling thread's counter anew, tells of an event (event.h), whose listener may sleep, and gives
+ * back what lies idle if nobody else does (decay.h); true if the allocation of `bytes` is to be sampled. */
 bool sampling_decide(size_t bytes);
 
 /* Begins to sample anew, each `interval_bytes` on average (0: as the option says): 0, or -1 with EINVAL (more

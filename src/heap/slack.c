@@ -49,6 +49,7 @@
  * holds: one that hands blocks on from thread to thread purges most of what it has before it has learned
  * the grace. */
 #define GRACE_TIMES 4
+#define GRACE_MOST_BYTES ((size_t)64 << 20)
 /* Each period without a mistake halves the grace: after GRACE_HALVED_MOST nothing is left of it. */
 #define GRACE_HALVED_MOST 40
 /* 1/PURGED_PART of the bound is purged in addition to what is over it. */
@@ -102,13 +103,18 @@ int64_t slack_allowed(void) {
     return (int64_t)max_size(arena_share_bytes(), arena_is_scarce() ? 0 : least + least / MORE_PART);
 }
 
-/* Bytes that may be free as grace: where the library's thread is not there, no more than was learned, because
- * a program that frees nothing more would keep it for good. */
+/* Bytes that may be free as grace: where the library's thread is not there, no more than was learned, and
+ * only GRACE_MOST_BYTES of it where the program holds less, because one that frees nothing more would keep it
+ * for good. */
 static int64_t grace_now(void) {
     if (arena_is_scarce()) {
         return 0;
     }
-    size_t most = decay_is_on() ? min_size(arena_held_bytes(), option_number(OPTION_RETAIN_GRACE)) : 0;
+    size_t held = arena_held_bytes();
+    if (!decay_is_on()) {
+        return (int64_t)min_size(grace, max_size(held, GRACE_MOST_BYTES));
+    }
+    size_t most = min_size(held, option_number(OPTION_RETAIN_GRACE));
     return (int64_t)max_size(grace, min_size(grace * GRACE_TIMES, most));
 }
 

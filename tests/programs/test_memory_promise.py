@@ -156,6 +156,44 @@ int main(void) {
 }
 """
 
+LIVES_IN_ITS_CACHES = """
+/* Builds and drops BYTES in no order, a few times, and prints the kB over the start that stay; then lives on with a
+ * few small blocks, which come out of its caches, and prints the kB that stay at last. */
+enum { BYTES = 150 << 20, TIMES = 4, LEAST = 32, MOST = 1000, PAIRS_OF_A_STEP = 2000 };
+
+static void build_and_drop(uint32_t *random) {
+    size_t count = 0;
+    for (size_t bytes = 0; bytes < BYTES; count++) {
+        size_t size = LEAST + next_random(random) % (MOST - LEAST);
+        blocks[count] = touched_block(size);
+        bytes += size;
+    }
+    for (size_t left = count; left > 0; left--) {
+        size_t i = next_random(random) % left;
+        free(blocks[i]);
+        blocks[i] = blocks[left - 1];
+    }
+}
+
+int main(void) {
+    uint32_t random = 1;
+    memset(blocks, 0, BYTES / LEAST * sizeof *blocks);
+    long start_kb = resident_kb();
+    for (int i = 0; i < TIMES; i++)
+        build_and_drop(&random);
+    long over_kb = resident_kb() - start_kb;
+    printf("%ld ", over_kb);
+    for (int i = 0; i < PATIENCE_S * 50 && over_kb > 5 * MAY_STAY_KB; i++) {
+        sleep_ms(20);
+        for (int pair = 0; pair < PAIRS_OF_A_STEP; pair++)
+            free(touched_block(LEAST + next_random(&random) % (MOST - LEAST)));
+        over_kb = resident_kb() - start_kb;
+    }
+    printf("%ld\\n", over_kb);
+    return 0;
+}
+"""
+
 TRIM_WHILE_THREADS_ALLOCATE = """
 enum { THREADS = 4, STEPS = 60000 };
 static atomic_int busy = THREADS;
@@ -420,6 +458,13 @@ def test_idle_program_gives_memory_back(
     finished = runner.run([program, str(size), str(megabytes * 1_000_000)], env=only_time)
     [over_kb] = numbers(finished)
     assert over_kb <= MAY_STAY_KB, f"{over_kb} kB over the start stay in an idle program\n{finished}"
+
+
+def test_program_without_threads_gives_back_what_it_dropped(runner: Runner, compiled: Compiler) -> None:
+    finished = runner.run([compiled("lives_in_its_caches", LIVES_IN_ITS_CACHES)])
+    at_once_kb, over_kb = numbers(finished)
+    assert at_once_kb <= 100 * MIB_KB, f"{at_once_kb} kB over the start stay\n{finished}"
+    assert over_kb <= 5 * MAY_STAY_KB, f"{over_kb} kB stay in a program that lives in its caches\n{finished}"
 
 
 def test_profiles_keep_less_to_more(runner: Runner, compiled: Compiler) -> None:

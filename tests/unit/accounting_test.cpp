@@ -113,8 +113,15 @@ std::uint64_t memory(const std::string &json, const char *name) {
 
 void expect_accounts(const char *when) {
     SCOPED_TRACE(when);
-    const std::uint64_t kernel = kernel_bytes();
-    const std::string json = statistics_json();
+    // Until the library's thread has given nothing back between the one count and the other.
+    std::uint64_t kernel = 0;
+    std::string json;
+    std::uint64_t afterwards = kernel_bytes();
+    for (int tries = 0; tries < 20 && kernel != afterwards; tries++) {
+        kernel = afterwards;
+        json = statistics_json();
+        afterwards = kernel_bytes();
+    }
     const std::uint64_t resident = memory(json, "heap_resident_bytes");
     const std::uint64_t parts = memory(json, "live_bytes") + memory(json, "cached_bytes") +
                                 memory(json, "free_in_slabs_bytes") + memory(json, "slab_tail_bytes") +
