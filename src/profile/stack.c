@@ -32,6 +32,7 @@ struct walk {
     bool interrupted;        /* a signal came at `code`; else it is the address behind a call */
     struct extent extent;
     bool switched; /* the walk has gone over to another stack than it began on */
+    bool guessed;  /* it has believed a frame pointer, so that `code` need not be running */
 #if HAVE_UNWIND_TABLES
     unsigned latest, modules_met; /* index of the module met last, and how many were met */
     struct module modules[MODULES];
@@ -96,7 +97,7 @@ static const struct module *find_module(struct walk *w, uintptr_t code) {
         }
     }
     struct module found;
-    if (!module_find(code, &found)) {
+    if (!module_find(code, !w->guessed, &found)) {
         return NULL;
     }
     w->latest = w->modules_met++ % MODULES;
@@ -178,7 +179,11 @@ static inline bool step(struct walk *w) {
     if (LIKELY(rule.return_base != BASE_NONE)) {
         return step_by_rule(w, rule);
     }
-    return rule.return_words == RULE_UNTOLD && step_by_pointer(w);
+    if (rule.return_words != RULE_UNTOLD) {
+        return false;
+    }
+    w->guessed = true;
+    return step_by_pointer(w);
 }
 #else
 static inline bool step(struct walk *w) {
@@ -191,7 +196,7 @@ NOINLINE size_t stack_capture(uintptr_t *frames, size_t most, unsigned skip) {
     struct walk w;
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     extent_here(&w.extent, here);
-    w.switched = false;
+    w.switched = w.guessed = false;
     w.stack_pointer = here;
     w.frame_pointer = here;
 #if HAVE_UNWIND_TABLES

@@ -9,7 +9,9 @@
  * which is free of locks (glibc >= 2.35). Without it, only the program's own tables are found and not those
  * of libraries, since dl_iterate_phdr takes a lock. A program linked -static has tables that can be searched
  * if it is linked with -Wl,--eh-frame-hdr, too. Code without tables, and everything on other machines, is
- * followed by frame pointers.
+ * followed by frame pointers. What these lead to may be stale: from there on, the tables of a library that
+ * may be unloaded are used only if its code was met before, and it is otherwise followed by frame pointers,
+ * too.
  */
 #ifndef HAKMEM_PROFILE_STACK_H
 #define HAKMEM_PROFILE_STACK_H

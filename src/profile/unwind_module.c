@@ -140,12 +140,37 @@ __attribute__((constructor)) static OFTEN void note_libc_is_ready(void) {
     atomic_store_explicit(&libc_is_ready, true, memory_order_relaxed);
 }
 
-bool module_find(uintptr_t address, struct module *out) {
+/* The loader's own entry in its list. */
+static const struct link_map *map_of_loader(void) {
+    static const struct link_map *_Atomic known;
+    /* relaxed both times: the entry was complete before any thread began */
+    const struct link_map *map = atomic_load_explicit(&known, memory_order_relaxed);
+    struct dl_find_object found;
+    if (map == NULL && _dl_find_object((void *)(uintptr_t)&_dl_find_object, &found) == 0) {
+        map = found.dlfo_link_map;
+        atomic_store_explicit(&known, map, memory_order_relaxed);
+    }
+    return map;
+}
+
+/* Whether a module cannot be unloaded: the loader, or one that it has listed before itself, as the program
+ * and most libraries that the program needs. What is loaded while the program runs comes behind, so that this
+ * part of the list does not change. */
+static bool stays(const struct link_map *map) {
+    for (const struct link_map *m = map_of_loader(); m != NULL; m = m->l_prev) {
+        if (m == map) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool module_find(uintptr_t address, bool running, struct module *out) {
     if (&_dl_find_object == NULL || !atomic_load_explicit(&libc_is_ready, memory_order_relaxed)) {
         return find_program(address, out);
     }
     struct dl_find_object found;
-    if (_dl_find_object((void *)address, &found) != 0) {
+    if (_dl_find_object((void *)address, &found) != 0 || !(running || stays(found.dlfo_link_map))) {
         return false;
     }
     *out = (struct module){.start = (uintptr_t)found.dlfo_map_start,
@@ -155,8 +180,9 @@ bool module_find(uintptr_t address, struct module *out) {
     return true;
 }
 #else
-bool module_find(uintptr_t address, struct module *out) {
+bool module_find(uintptr_t address, bool running, struct module *out) {
     (void)identity_of;
+    (void)running; /* the program stays */
     return find_program(address, out);
 }
 #endif

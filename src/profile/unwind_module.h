@@ -1,7 +1,8 @@
 /* Which loaded program or library an address belongs to, and where its unwind tables are.
  *
  * Promises an answer without a lock, at any time, in a signal handler too; that the tables stay mapped is
- * the program's promise, as long as the address is of code that is running.
+ * the program's promise, as long as the address is of code that is running. What may be unloaded is not told
+ * of, and not looked at, where that is not known.
  * Relies on _dl_find_object where libc has it, else on the program headers that the kernel tells of, which
  * are the program's alone: that is all in a static program. dl_iterate_phdr is no alternative: another thread
  * may hold its lock and wait for one that the caller of malloc holds.
@@ -18,8 +19,9 @@ struct module {
     uint64_t identity; /* differs, in all likelihood, from that of any module that was at its place before */
 };
 
-/* Stores in `out` the module that `address` is in; false if none is known. */
-bool module_find(uintptr_t address, struct module *out);
+/* Stores in `out` the module that `address` is in; false if none is known, or if it may be unloaded and the
+ * address is not known to be of code that is `running`. */
+bool module_find(uintptr_t address, bool running, struct module *out);
 
 /* The end of that part of the module's file which is loaded around `address`, or that of the module if its
  * parts are not known; 0 if the address is in none, or in one that may not be read. */

@@ -386,6 +386,57 @@ TEST(Stack, EndsAtAFramePointerThatIsNone) {
             << pointer;
     }
 }
+
+// What a stale frame pointer leads to need not be running: its library may be unmapped at that moment.
+TEST(Stack, GoesByTablesOfALibraryThatMayGoOnlyWhereItRuns) {
+    const Guarded memory(page_bytes);
+    Assembled *call = assemble(memory, with_a_given_pointer);
+    void *library = dlopen(HAKMEM_TEST_PLUGIN_SMALL, RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(library, nullptr) << dlerror();
+    const auto stale = reinterpret_cast<std::uintptr_t>(dlsym(library, "plugin_call")) + 24;
+    std::uintptr_t words[1024];
+    std::fill(std::begin(words), std::end(words),
+              stale); // wherever the tables say that a caller's address is
+    words[0] = 0;
+    Frames frames;
+    call(capture_frames, &frames, reinterpret_cast<std::uintptr_t>(words));
+    ASSERT_EQ(frames.count, 3u); // capture_frames, the assembled code and the stale address
+    EXPECT_EQ(frames.address[2], stale);
+    dlclose(library);
+}
+
+// A call of `function` by code without tables.
+struct Detour {
+    Assembled *assembled;
+    void (*function)(void *);
+    void *context;
+};
+
+void take_detour(void *context) {
+    const auto *detour = static_cast<const Detour *>(context);
+    detour->assembled(detour->function, detour->context, 0);
+    asm volatile("" ::: "memory"); // no tail call
+}
+
+TEST(Stack, GoesByTablesOfALibraryThatItMetBeforeItGuessed) {
+    const Guarded memory(page_bytes);
+    void *library = dlopen(HAKMEM_TEST_PLUGIN_SMALL, RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(library, nullptr) << dlerror();
+    using Call = void(void (*)(void *), void *);
+    static Call *plugin_call;
+    plugin_call = reinterpret_cast<Call *>(dlsym(library, "plugin_call"));
+    Frames direct, frames;
+    plugin_call(capture_frames, &direct);
+    const auto inner = [](void *into) {
+        plugin_call(capture_frames, into);
+        asm volatile("" ::: "memory");
+    };
+    Detour detour{assemble(memory, with_a_frame), inner, &frames};
+    plugin_call(take_detour, &detour);
+    // Besides: inner, the assembled code, take_detour and the library once more.
+    EXPECT_EQ(frames.count, direct.count + 4);
+    dlclose(library);
+}
 #endif
 
 } // namespace
