@@ -2,6 +2,7 @@
 
 #include "os/maps.h"
 #include "os/pages.h"
+#include "os/stack_probe.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -55,10 +56,10 @@ static bool add(const struct mapping *mapping, void *context) {
 static void find_program(struct modules *modules) {
     int saved_errno = errno;
     uintptr_t first = getauxval(AT_PHDR);
-    size_t count = getauxval(AT_PHNUM);
+    size_t count = os_readable(first) ? getauxval(AT_PHNUM) : 0; /* hardened programs hide them */
     errno = saved_errno;
     const ElfW(Phdr) *headers = (const ElfW(Phdr) *)first;
-    for (size_t i = 0; first != 0 && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         /* The headers stand right behind the ELF header, at the beginning of the file. */
         if (headers[i].p_type == PT_LOAD && headers[i].p_offset == 0) {
             modules->program = first - sizeof(ElfW(Ehdr));

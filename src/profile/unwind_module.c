@@ -3,6 +3,7 @@
 
 #include "base/bits.h"
 #include "os/os.h"
+#include "os/stack_probe.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -31,10 +32,14 @@ static struct headers with_base(const program_header *at, size_t count, uintptr_
     return headers;
 }
 
-/* Those of the file whose first byte is at `start`; none if there is no such file. */
+/* Those of the file whose first byte is at `start`; none if there is no such file, or if the program has
+ * hidden its first page. */
 static struct headers headers_at(uintptr_t start) {
+    if (!os_readable(start)) {
+        return (struct headers){0};
+    }
     const ElfW(Ehdr) *file = (const ElfW(Ehdr) *)start;
-    size_t room = (OS_PAGE_BYTES - sizeof *file) / sizeof(program_header); /* one page is surely mapped */
+    size_t room = (OS_PAGE_BYTES - sizeof *file) / sizeof(program_header); /* one page is known to be there */
     if (memcmp(file->e_ident, ELFMAG, SELFMAG) != 0 || file->e_phoff != sizeof *file ||
         file->e_phnum > room) {
         return (struct headers){0};
@@ -46,7 +51,7 @@ static struct headers headers_at(uintptr_t start) {
 static struct headers headers_of_program(void) {
     int saved_errno = errno;
     uintptr_t first = getauxval(AT_PHDR);
-    size_t count = first == 0 ? 0 : getauxval(AT_PHNUM);
+    size_t count = os_readable(first) ? getauxval(AT_PHNUM) : 0;
     errno = saved_errno;
     /* They stand right behind the ELF header, at the beginning of the file. */
     return with_base((const program_header *)first, count, first - sizeof(ElfW(Ehdr)));
@@ -94,14 +99,11 @@ static uint64_t build_id(uintptr_t start, uintptr_t end) {
     return 0;
 }
 
-/* A hash of where the module is, of libc's handle of it, of its tables' header, which has the number of
- * functions, and of its build id. */
-static uint64_t identity_of(const struct module *m, const void *handle) {
-    uint64_t words[] = {m->start, m->end, (uintptr_t)handle, (uintptr_t)m->header, 0, 0, 0};
-    if (m->header != NULL) {
-        memcpy(words + 4, m->header, 2 * sizeof *words);
-    }
-    words[6] = build_id(m->start, m->end);
+/* A hash of where the module is, of libc's handle of it, and, if it may be unloaded, of its build id: what
+ * stays is known by its place, and its header need not be looked at in each walk. */
+static uint64_t identity_of(const struct module *m, const void *handle, bool stays) {
+    uint64_t id = stays ? 0 : build_id(m->start, m->end);
+    uint64_t words[] = {m->start, m->end, (uintptr_t)handle, (uintptr_t)m->header, id};
     uint64_t hash = 0;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         hash = (hash ^ words[i]) * GOLDEN_64;
@@ -170,13 +172,17 @@ bool module_find(uintptr_t address, bool running, struct module *out) {
         return find_program(address, out);
     }
     struct dl_find_object found;
-    if (_dl_find_object((void *)address, &found) != 0 || !(running || stays(found.dlfo_link_map))) {
+    if (_dl_find_object((void *)address, &found) != 0) {
+        return false;
+    }
+    bool it_stays = stays(found.dlfo_link_map);
+    if (!running && !it_stays) {
         return false;
     }
     *out = (struct module){.start = (uintptr_t)found.dlfo_map_start,
                            .end = (uintptr_t)found.dlfo_map_end,
                            .header = found.dlfo_eh_frame};
-    out->identity = identity_of(out, found.dlfo_link_map);
+    out->identity = identity_of(out, found.dlfo_link_map, it_stays);
     return true;
 }
 #else

@@ -1,7 +1,8 @@
 /* Which loaded program or library an address belongs to, and where its unwind tables are.
  *
- * Promises an answer without a lock, at any time, in a signal handler too; that the tables stay mapped is
- * the program's promise, as long as the address is of code that is running. What may be unloaded is not told
+ * Promises an answer without a lock, at any time, in a signal handler too, and where the module's header may
+ * not be read; that the tables stay mapped is the program's promise, as long as the address is of code that
+ * is running. What may be unloaded is not told
  * of, and not looked at, where that is not known.
  * Relies on _dl_find_object where libc has it, else on the program headers that the kernel tells of, which
  * are the program's alone: that is all in a static program. dl_iterate_phdr is no alternative: another thread

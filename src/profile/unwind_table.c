@@ -1,5 +1,6 @@
 #include "profile/unwind_table.h"
 
+#include "os/stack_probe.h"
 #include "profile/cfi.h"
 
 #include <string.h>
@@ -22,9 +23,10 @@ enum {
     OMITTED = 0xFF,
 };
 
-/* What the module's file has from `address` on; nothing, and `bad`, where it is not loaded. */
+/* What the module's file has from `address` on; nothing, and `bad`, where it is not loaded, or on a page that
+ * may not be read: some linkers put the tables beside the header, which the program may have hidden. */
 static struct bytes bytes_from(const struct module *m, uintptr_t address) {
-    uintptr_t end = module_part_end(m, address);
+    uintptr_t end = os_readable(address) ? module_part_end(m, address) : 0;
     const unsigned char *at = (const unsigned char *)address;
     return (struct bytes){.at = at, .end = end == 0 ? at : (const unsigned char *)end, .bad = end == 0};
 }

@@ -104,10 +104,11 @@ def test_a_new_peak_writes_a_profile(runner: Runner, planted: Path, tmp_path: Pa
     assert "later_peak" in last
 
 
-@pytest.mark.parametrize("kind", ["pie", "no-pie"])
-def test_the_leak_report_names_the_call(runner: Runner, builder: Builder, kind: str) -> None:
-    planted = builder.program("c/planted_profile.c", f"-f{kind}", f"-{kind}", suffix=f".{kind}")
-    finished = runner.run([planted], env={**INTERVAL, "HAKMEM_PROF_LEAKS": "1"}, may_speak=True)
+@pytest.mark.parametrize(("kind", "what"), [("pie", ""), ("no-pie", ""), ("pie", "hidden")])
+def test_the_leak_report_names_the_call(runner: Runner, builder: Builder, kind: str, what: str) -> None:
+    bound = "-Wl,-z,now"  # what binds symbols later would read what is hidden
+    planted = builder.program("c/planted_profile.c", f"-f{kind}", f"-{kind}", bound, suffix=f".{kind}")
+    finished = runner.run([planted, what], env={**INTERVAL, "HAKMEM_PROF_LEAKS": "1"}, may_speak=True)
     report = finished.stderr.decode()
     assert finished.library_lines, finished
     match = re.search(

@@ -204,11 +204,12 @@ TEST(Stack, InAHandlerOnAStackOfItsOwnIsTheUnwinders) {
 
 // ---- Libraries that come and go ------------------------------------------------------------------------
 
+using PluginCall = void(void (*)(void *), void *);
+
 void compare_in_plugin(const char *path) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(library, nullptr) << dlerror();
-    using Call = void(void (*)(void *), void *);
-    auto *call = reinterpret_cast<Call *>(dlsym(library, "plugin_call"));
+    auto *call = reinterpret_cast<PluginCall *>(dlsym(library, "plugin_call"));
     ASSERT_NE(call, nullptr);
     Pair pair;
     for (int i = 0; i < 2; i++) {
@@ -223,6 +224,21 @@ TEST(Stack, ThroughALibraryInThePlaceOfAnotherIsTheUnwinders) {
         compare_in_plugin(HAKMEM_TEST_PLUGIN_SMALL);
         compare_in_plugin(HAKMEM_TEST_PLUGIN_LARGE);
     }
+}
+
+TEST(Stack, ThroughALibraryThatHidesItsHeaderIsTheUnwinders) {
+    void *library = dlopen(HAKMEM_TEST_PLUGIN_SMALL, RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(library, nullptr) << dlerror();
+    auto *call = reinterpret_cast<PluginCall *>(dlsym(library, "plugin_call"));
+    Pair hidden;
+    link_map *map = nullptr;
+    ASSERT_EQ(dlinfo(library, RTLD_DI_LINKMAP, &map), 0);
+    auto *header = reinterpret_cast<void *>(map->l_addr);
+    ASSERT_EQ(mprotect(header, page_bytes, PROT_NONE), 0);
+    call(capture_pair, &hidden);
+    expect_agreement(hidden, "without a header");
+    ASSERT_EQ(mprotect(header, page_bytes, PROT_READ), 0);
+    dlclose(library);
 }
 
 // A copy of the library, to be changed before it is loaded.
@@ -265,9 +281,8 @@ class Copy {
         void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
         unlink(path.c_str());
         ASSERT_NE(library, nullptr) << dlerror();
-        using Call = void(void (*)(void *), void *);
         Frames frames;
-        reinterpret_cast<Call *>(dlsym(library, "plugin_call"))(capture_frames, &frames);
+        reinterpret_cast<PluginCall *>(dlsym(library, "plugin_call"))(capture_frames, &frames);
         EXPECT_GE(frames.count, 2u); // up to the call in the library
         dlclose(library);
     }
@@ -422,9 +437,8 @@ TEST(Stack, GoesByTablesOfALibraryThatItMetBeforeItGuessed) {
     const Guarded memory(page_bytes);
     void *library = dlopen(HAKMEM_TEST_PLUGIN_SMALL, RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(library, nullptr) << dlerror();
-    using Call = void(void (*)(void *), void *);
-    static Call *plugin_call;
-    plugin_call = reinterpret_cast<Call *>(dlsym(library, "plugin_call"));
+    static PluginCall *plugin_call;
+    plugin_call = reinterpret_cast<PluginCall *>(dlsym(library, "plugin_call"));
     Frames direct, frames;
     plugin_call(capture_frames, &direct);
     const auto inner = [](void *into) {
