@@ -107,7 +107,9 @@ static const struct module *find_module(struct walk *w, uintptr_t code) {
 
 static NOINLINE struct rule make_rule(const struct module *module, uintptr_t code, uint64_t key) {
     struct rule rule = table_rule(module, code);
-    cache_put(key, rule);
+    if (module->identity != 0) { /* else the next module at its place would be taken for it */
+        cache_put(key, rule);
+    }
     return rule;
 }
 

@@ -99,10 +99,13 @@ static uint64_t build_id(uintptr_t start, uintptr_t end) {
     return 0;
 }
 
-/* A hash of where the module is, of libc's handle of it, and, if it may be unloaded, of its build id: what
- * stays is known by its place, and its header need not be looked at in each walk. */
+/* A hash of where the module is, of libc's handle of it, and, if it may be unloaded, of its build id; 0 if it
+ * then has none. What stays is known by its place, and its header need not be looked at in each walk. */
 static uint64_t identity_of(const struct module *m, const void *handle, bool stays) {
     uint64_t id = stays ? 0 : build_id(m->start, m->end);
+    if (id == 0 && !stays) {
+        return 0;
+    }
     uint64_t words[] = {m->start, m->end, (uintptr_t)handle, (uintptr_t)m->header, id};
     uint64_t hash = 0;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {

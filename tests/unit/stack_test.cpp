@@ -226,6 +226,14 @@ TEST(Stack, ThroughALibraryInThePlaceOfAnotherIsTheUnwinders) {
     }
 }
 
+// Nothing tells these two from each other but what the tables themselves say.
+TEST(Stack, ThroughALibraryWithoutABuildIdInThePlaceOfAnotherIsTheUnwinders) {
+    for (std::size_t i = 0; i < scaled(30); i++) {
+        compare_in_plugin(HAKMEM_TEST_PLUGIN_SMALL_WITHOUT_ID);
+        compare_in_plugin(HAKMEM_TEST_PLUGIN_LARGE_WITHOUT_ID);
+    }
+}
+
 TEST(Stack, ThroughALibraryThatHidesItsHeaderIsTheUnwinders) {
     void *library = dlopen(HAKMEM_TEST_PLUGIN_SMALL, RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(library, nullptr) << dlerror();
