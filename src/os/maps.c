@@ -38,19 +38,27 @@ static uintptr_t number(const char **at) {
     }
 }
 
-/* Fills `m` in from its line, "start-end rwxp offset device inode    path". Needs the previous mapping's path
- * and load address, because a file as a rule has several mappings, all with the address of the first. */
-static void parse(struct mapping *m, const char *previous_path, uintptr_t previous_load_address) {
+/* Whether a mapping of a file belongs with the one before it. A file begins with a segment that has no code,
+ * or has nothing else before it; segments that follow each other share a page of it at most. */
+static bool goes_on(const struct mapping *m, const struct mapping *previous) {
+    uintptr_t previous_end = previous->offset + (previous->end - previous->start);
+    return strcmp(m->path, previous->path) == 0 && (m->offset != 0 || m->executable) &&
+           m->offset + OS_PAGE_BYTES >= previous_end;
+}
+
+/* Fills `m` in from its line, "start-end rwxp offset device inode    path". Needs the previous mapping,
+ * because a file as a rule has several, all with the address of the first. */
+static void parse(struct mapping *m, const struct mapping *previous) {
     const char *at = m->line;
     m->start = number(&at);
     m->end = number(&at);
     m->executable = strnlen(at, 4) == 4 && at[2] == 'x';
     at += strnlen(at, 5);
-    uintptr_t offset = number(&at);
+    m->offset = number(&at);
     const char *path = strchr(m->line, '/');
     m->path = path == NULL ? "" : path;
-    bool goes_on = path != NULL && strcmp(path, previous_path) == 0;
-    m->load_address = goes_on ? previous_load_address : m->start - offset;
+    bool further = path != NULL && goes_on(m, previous);
+    m->load_address = further ? previous->load_address : m->start - m->offset;
 }
 
 static void visit_lines(struct reader *r, char lines[2][LINE_BYTES],
@@ -58,7 +66,7 @@ static void visit_lines(struct reader *r, char lines[2][LINE_BYTES],
     struct mapping m = {.path = ""};
     bool more = true;
     for (size_t i = 0; more; i = 1 - i) { /* the line before this one is needed, too */
-        const char *previous_path = m.path;
+        struct mapping previous = m;
         struct text line = TEXT_ON(lines[i]);
         lines[i][0] = '\0';
         while (reader_next(r) >= 0 && r->last != '\n') {
@@ -68,7 +76,7 @@ static void visit_lines(struct reader *r, char lines[2][LINE_BYTES],
             break;
         }
         m.line = lines[i];
-        parse(&m, previous_path, m.load_address);
+        parse(&m, &previous);
         more = visit(&m, context);
     }
 }

@@ -14,6 +14,7 @@ void maps_copy(struct sink *sink);
 /* One line of /proc/self/maps. */
 struct mapping {
     uintptr_t start, end;
+    uintptr_t offset; /* where in the file `start` is */
     /* Where the file's first byte is or would be mapped: the file's symbols count from there. */
     uintptr_t load_address;
     bool executable;
