@@ -10,14 +10,16 @@
 #define GROWTH_BYTES_MOST ((uintptr_t)64 << 20)
 /* Most bytes beyond what a walk needs that are asked about to know the thread's stack up to its top. */
 #define KEEP_BYTES_MOST ((uintptr_t)1 << 20)
-/* After so many walks in a row that did not get to its top, the thread's stack is not looked for any more. */
+/* After so many walks in a row that found no way to its top though it was near, the thread's stack is not
+ * looked for any more. */
 #define REFUSALS_MOST 4
 
 /* The thread's own stack, as far as it is known: nothing while low is 0. relaxed everywhere: only the thread
  * itself and its signal handlers use it; a fence for these keeps high's store before low's. */
 static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
     _Atomic uintptr_t low, high;
-    _Atomic unsigned refusals; /* walks in a row that did not get to its top */
+    _Atomic uintptr_t top;     /* an address at its top; 0 if not looked for yet, or unknown */
+    _Atomic unsigned refusals; /* walks in a row that found no way to its top */
 } own;
 
 static uintptr_t own_low(void) {
@@ -64,7 +66,13 @@ bool extent_grow(struct extent *e, uintptr_t end) {
 
 /* An address at the top of the thread's own stack; 0 if unknown. */
 static uintptr_t own_top(void) {
-    return os_thread_id() == os_process_id() ? os_main_stack_end() : (uintptr_t)__builtin_thread_pointer();
+    uintptr_t top = atomic_load_explicit(&own.top, memory_order_relaxed);
+    if (top == 0) {
+        bool first = os_thread_id() == os_process_id();
+        top = first ? os_main_stack_end() : (uintptr_t)__builtin_thread_pointer();
+        atomic_store_explicit(&own.top, top, memory_order_relaxed);
+    }
+    return top;
 }
 
 void extent_keep(struct extent *e) {
@@ -78,7 +86,10 @@ void extent_keep(struct extent *e) {
     }
     uintptr_t top = low != 0 ? low : own_top();
     bool near = top >= e->low && (top < e->high || top - e->high <= KEEP_BYTES_MOST);
-    if (!near || !extent_grow(e, top + 1)) {
+    if (!near) {
+        return; /* on a coroutine's stack, as a rule: the next walk may be on the thread's own */
+    }
+    if (!extent_grow(e, top + 1)) {
         atomic_store_explicit(&own.refusals, refusals + 1, memory_order_relaxed);
         return;
     }

@@ -1,11 +1,17 @@
 // The call stack on other stacks than a thread's own, and in a forked child: what ThreadSanitizer does not
 // follow.
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -48,6 +54,51 @@ TEST(Stack, OfACoroutineIsTheUnwinders) {
         run_on(stack, [] { compare_chains(300, 5); });
         compare_chains(400 + i, 1);
     }
+}
+
+// Has the kernel refuse to tell the calling thread whether memory can be read; false if it cannot be had to.
+bool refuse_questions() {
+    constexpr std::uint32_t kNoAction = 0xFFFFFFFF;
+    sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigprocmask, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[0])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kNoAction, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog program{sizeof code / sizeof *code, code};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
+}
+
+void capture_below_a_large_frame(Frames &frames) {
+    volatile char room[70'000];
+    room[0] = 1;
+    hakmem_test::capture_frames(&frames);
+    room[1] = room[0];
+}
+
+TEST(Stack, OfAThreadIsAskedAboutNoMoreThoughItRanCoroutinesFirst) {
+    run_in_thread([] {
+        const Guarded stack(64 << 10);
+        for (int i = 0; i < 10; i++) {
+            run_on(stack, [] {
+                Frames frames;
+                hakmem_test::capture_frames(&frames);
+            });
+        }
+        Frames asked, known;
+        // Both from one place, whose rules are then known.
+        for (volatile int i = 0; i < 2; i = i + 1) {
+            if (i == 1 && !refuse_questions()) {
+                GTEST_SKIP() << "no seccomp";
+            }
+            capture_below_a_large_frame(i == 0 ? asked : known);
+        }
+        EXPECT_GT(asked.count, 3u);
+        EXPECT_EQ(known.count, asked.count);
+    });
 }
 
 #if !HAKMEM_TEST_SANITIZED // whose frames are larger
