@@ -221,8 +221,8 @@ NOINLINE size_t stack_capture(uintptr_t *frames, size_t most, unsigned skip) {
         }
         more = step(&w);
     }
-    if (!w.switched) {
-        extent_keep(&w.extent);
+    if (!w.switched && !w.guessed) { /* else its frames may be those of several stacks */
+        extent_keep(&w.extent, w.stack_pointer);
     }
     return count;
 }

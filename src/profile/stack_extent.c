@@ -8,18 +8,15 @@
 
 /* An extent does not grow by more at once: a frame larger than this is not believed. */
 #define GROWTH_BYTES_MOST ((uintptr_t)64 << 20)
-/* Most bytes beyond what a walk needs that are asked about to know the thread's stack up to its top. */
-#define KEEP_BYTES_MOST ((uintptr_t)1 << 20)
-/* After so many walks in a row that found no way to its top though it was near, the thread's stack is not
- * looked for any more. */
-#define REFUSALS_MOST 4
+/* Most bytes between a thread's outermost frame and the top of its stack: variables that each thread has. No
+ * stack is so small that another one could end within them (PTHREAD_STACK_MIN is 16 KiB). */
+#define TOP_BYTES_MOST ((uintptr_t)12 << 10)
 
 /* The thread's own stack, as far as it is known: nothing while low is 0. relaxed everywhere: only the thread
  * itself and its signal handlers use it; a fence for these keeps high's store before low's. */
 static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
     _Atomic uintptr_t low, high;
-    _Atomic uintptr_t top;     /* an address at its top; 0 if not looked for yet, or unknown */
-    _Atomic unsigned refusals; /* walks in a row that found no way to its top */
+    _Atomic uintptr_t top; /* an address at its top; 0 if not looked for yet, or unknown */
 } own;
 
 static uintptr_t own_low(void) {
@@ -75,25 +72,17 @@ static uintptr_t own_top(void) {
     return top;
 }
 
-void extent_keep(struct extent *e) {
+void extent_keep(struct extent *e, uintptr_t reached) {
     uintptr_t low = own_low();
-    if (LIKELY(low != 0 && e->low >= low && e->high == own_high())) {
-        return;
-    }
-    unsigned refusals = atomic_load_explicit(&own.refusals, memory_order_relaxed);
-    if (refusals >= REFUSALS_MOST) {
+    uintptr_t high = own_high();
+    if (LIKELY(low != 0 && e->low >= low && e->high == high)) {
         return;
     }
     uintptr_t top = low != 0 ? low : own_top();
-    bool near = top >= e->low && (top < e->high || top - e->high <= KEEP_BYTES_MOST);
-    if (!near) {
-        return; /* on a coroutine's stack, as a rule: the next walk may be on the thread's own */
-    }
-    if (!extent_grow(e, top + 1)) {
-        atomic_store_explicit(&own.refusals, refusals + 1, memory_order_relaxed);
+    bool is_own = low != 0 ? reached >= low && reached < high : top - reached <= TOP_BYTES_MOST;
+    if (reached < e->low || !is_own || !extent_grow(e, top + 1)) {
         return;
     }
-    atomic_store_explicit(&own.refusals, 0, memory_order_relaxed);
     atomic_store_explicit(&own.high, e->high, memory_order_relaxed);
     atomic_signal_fence(memory_order_release); /* a handler that sees low sees high */
     atomic_store_explicit(&own.low, e->low, memory_order_relaxed);

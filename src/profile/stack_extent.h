@@ -4,7 +4,8 @@
  * page asked of the kernel. The stack that a thread was made with lives as long as the thread: once it is
  * known up to its top, it is asked about no more. Stacks that the program has made (coroutines, signal
  * stacks) may vanish at any time and are asked about in each walk: a system call for every 4 KiB above the
- * first.
+ * first. They may lie right below a thread's, so that only frames tell which stack it is: a thread's own are
+ * those that lead to its top.
  *
  * Promises that what lies in an extent can be read without a fault while the walk lasts; no lock, no
  * allocation. Relies on os_readable, and on a thread's control block standing at the top of its stack, as in
@@ -29,9 +30,9 @@ void extent_here(struct extent *e, uintptr_t address);
 bool extent_elsewhere(struct extent *e, uintptr_t address);
 /* Lets the extent grow to `end`; false if what lies between cannot be read. */
 bool extent_grow(struct extent *e, uintptr_t end);
-/* At the end of a walk that began with extent_here, and is on the same stack still: remembers the extent for
- * the next walks if it is of the thread's own stack. */
-void extent_keep(struct extent *e);
+/* At the end of a walk that began with extent_here, and whose frames have led to `reached` on the same stack:
+ * remembers the extent for the next walks if it is of the thread's own stack. */
+void extent_keep(struct extent *e, uintptr_t reached);
 
 /* Reads the word at `address` into `out`; false if it is not aligned or cannot be read. Without sanitizers'
  * checks, which would take it for an access to other functions' variables. */

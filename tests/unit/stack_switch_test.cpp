@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -38,14 +40,18 @@ void run_coroutine() {
     swapcontext(&coroutine, &resumed);
 }
 
-void run_on(const Guarded &stack, void (*body)()) {
+void run_on(void *stack, std::size_t bytes, void (*body)()) {
     coroutine_body = body;
     ASSERT_EQ(getcontext(&coroutine), 0);
-    coroutine.uc_stack.ss_sp = stack.data();
-    coroutine.uc_stack.ss_size = stack.size();
+    coroutine.uc_stack.ss_sp = stack;
+    coroutine.uc_stack.ss_size = bytes;
     coroutine.uc_link = nullptr;
     makecontext(&coroutine, run_coroutine, 0);
     ASSERT_EQ(swapcontext(&resumed, &coroutine), 0);
+}
+
+void run_on(const Guarded &stack, void (*body)()) {
+    run_on(stack.data(), stack.size(), body);
 }
 
 TEST(Stack, OfACoroutineIsTheUnwinders) {
@@ -172,6 +178,50 @@ TEST(Stack, DoesNotReadBeyondTheTopOfAStack) {
         edge_frames = frames.count;
     });
     EXPECT_EQ(edge_frames, 2u);
+}
+
+// A coroutine's stack right below a thread's own, with nothing between them.
+constexpr std::size_t kCoroutineBytes = 120 << 10, kThreadBytes = 256 << 10;
+char *neighbours;
+
+void *capture_in_neighbours(void *own_stack_first) {
+    Frames frames;
+    if (own_stack_first != nullptr) {
+        hakmem_test::capture_frames(&frames);
+    }
+    for (int i = 0; i < 2; i++) {
+        run_on(neighbours, kCoroutineBytes, [] {
+            Frames below;
+            capture_below_a_large_frame(below);
+        });
+    }
+    char *half = neighbours + kCoroutineBytes / 2;
+    EXPECT_EQ(mprotect(half, kCoroutineBytes / 2, PROT_NONE), 0);
+    edge = reinterpret_cast<std::uintptr_t>(half) + page_bytes;
+    run_on(neighbours, kCoroutineBytes / 2, [] {
+        Frames below;
+        edge_call(hakmem_test::capture_frames, &below, edge);
+        edge_frames = below.count;
+    });
+    EXPECT_EQ(edge_frames, 2u);
+    EXPECT_EQ(mprotect(half, kCoroutineBytes / 2, PROT_READ | PROT_WRITE), 0);
+    return nullptr;
+}
+
+TEST(Stack, OfACoroutineBelowAThreadsIsNotTakenForTheThreads) {
+    const Guarded code(page_bytes);
+    const Guarded both(kCoroutineBytes + kThreadBytes);
+    neighbours = both.data();
+    edge_call = assemble(code, with_a_given_pointer);
+    pthread_attr_t attributes;
+    ASSERT_EQ(pthread_attr_init(&attributes), 0);
+    ASSERT_EQ(pthread_attr_setstack(&attributes, neighbours + kCoroutineBytes, kThreadBytes), 0);
+    for (void *own_stack_first : {static_cast<void *>(neighbours), static_cast<void *>(nullptr)}) {
+        pthread_t thread{};
+        ASSERT_EQ(pthread_create(&thread, &attributes, capture_in_neighbours, own_stack_first), 0);
+        pthread_join(thread, nullptr);
+    }
+    pthread_attr_destroy(&attributes);
 }
 #endif
 
