@@ -217,7 +217,7 @@ NOINLINE size_t stack_capture(uintptr_t *frames, size_t most, unsigned skip) {
             skip--;
             left_out++;
         } else {
-            frames[count++] = w.code;
+            frames[count++] = w.code + w.interrupted;
         }
         more = step(&w);
     }

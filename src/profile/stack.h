@@ -25,8 +25,9 @@ extern "C" {
 
 /* Writes up to `most` return addresses to `frames`, innermost first, and returns how many. Frames of this
  * library are left out, and the innermost `skip` of the others. As in every backtrace, an address is that of
- * the instruction behind the call, whose line is that of the byte before; only where a signal interrupted the
- * program is it the instruction itself. */
+ * the instruction behind the call, whose line is that of the byte before; where a signal interrupted the
+ * program, it is one byte behind the beginning of the instruction, because whoever reads a profile takes one
+ * off. */
 size_t stack_capture(uintptr_t *frames, size_t most, unsigned skip);
 
 #ifdef __cplusplus

@@ -13,11 +13,12 @@ namespace {
 
 _Unwind_Reason_Code add_frame(_Unwind_Context *context, void *into) {
     Frames &frames = *static_cast<Frames *>(into);
-    const std::uintptr_t address = _Unwind_GetIP(context);
+    int interrupted = 0; // then it is no address behind a call, but stands for one
+    const std::uintptr_t address = _Unwind_GetIPInfo(context, &interrupted);
     if (address == 0 || frames.count == frames_most) {
         return _URC_END_OF_STACK;
     }
-    frames.address[frames.count++] = address;
+    frames.address[frames.count++] = address + (interrupted != 0 ? 1 : 0);
     return _URC_NO_REASON;
 }
 
