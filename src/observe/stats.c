@@ -129,7 +129,7 @@ void stats_write(void) {
         return;
     }
     struct option_file file;
-    option_file_name(&file, OPTION_STATS_FILE, 0);
+    (void)option_file_name(&file, OPTION_STATS_FILE, 0, true);
     int fd = option_file_open(&file);
     if (fd < 0) {
         option_file_failed(&file, ": cannot be opened for writing (", errno,

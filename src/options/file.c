@@ -10,12 +10,14 @@
 #include <errno.h>
 #include <string.h>
 
-void option_file_name(struct option_file *file, enum option option, uint64_t number) {
+bool option_file_name(struct option_file *file, enum option option, uint64_t number, bool may_wait) {
     file->option = option;
     file->path[0] = '\0';
     struct text path = TEXT_ON(file->path);
-    char pattern[OPTION_TEXT_BYTES];
-    option_copy_text(option, pattern);
+    const char *pattern = option_begin_text(option, may_wait);
+    if (pattern == NULL) {
+        return false;
+    }
     for (const char *at = pattern; *at != '\0'; at++) {
         bool is_process = at[0] == '%' && at[1] == 'p';
         bool is_number = at[0] == '%' && at[1] == 'n' && option == OPTION_PROF_FILE;
@@ -26,11 +28,13 @@ void option_file_name(struct option_file *file, enum option option, uint64_t num
             text_char(&path, *at);
         }
     }
+    option_end_text();
+    return true;
 }
 
 COLD void option_file_at_start(enum option option) {
     struct option_file file;
-    option_file_name(&file, option, 0);
+    (void)option_file_name(&file, option, 0, true);
     os_keep_error_output_for(file.path);
 }
 

@@ -9,6 +9,9 @@
 
 #include "options/options.h"
 
+#include <stdbool.h>
+#include <stdint.h>
+
 struct option_file {
     enum option option;
     char path[OPTION_TEXT_BYTES + 1]; /* if it is full, the path was cut off */
@@ -17,8 +20,8 @@ struct option_file {
 /* Keeps the standard error open if the option's file will not be writable later. Before main. */
 void option_file_at_start(enum option option);
 /* Makes the file's path from the option's text: "%p" becomes the process id and, in that of heap profiles,
- * "%n" becomes `number`. */
-void option_file_name(struct option_file *file, enum option option, uint64_t number);
+ * "%n" becomes `number`. False if the options' lock is held and the caller may not wait. */
+bool option_file_name(struct option_file *file, enum option option, uint64_t number, bool may_wait);
 /* A descriptor to write the file, see os_open_report; -1 with errno. */
 int option_file_open(const struct option_file *file);
 /* Reports in one line that the file could not be written: the setting, the path, `what` happened, the text of

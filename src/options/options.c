@@ -58,11 +58,16 @@ bool option_has_text(enum option option) {
     return text_now(option)[0] != '\0';
 }
 
-COLD void option_copy_text(enum option option, char copy[OPTION_TEXT_BYTES]) {
-    struct text text = {.buffer = copy, .capacity = OPTION_TEXT_BYTES, .length = 0};
-    copy[0] = '\0';
-    lock_acquire(&lock);
-    text_string(&text, text_now(option));
+COLD const char *option_begin_text(enum option option, bool may_wait) {
+    if (may_wait) {
+        lock_acquire(&lock);
+    } else if (!lock_try(&lock)) {
+        return NULL;
+    }
+    return text_now(option);
+}
+
+COLD void option_end_text(void) {
     lock_release(&lock);
 }
 

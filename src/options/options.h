@@ -57,8 +57,11 @@ bool option_bool(enum option option);
 uint64_t option_number(enum option option);
 /* Whether an option that is a text has one, if only by default. Takes no lock. */
 bool option_has_text(enum option option);
-/* Copies it, or its default if none is set: whole, whoever sets it meanwhile. */
-void option_copy_text(enum option option, char copy[OPTION_TEXT_BYTES]);
+/* That text, or its default if none is set; it stays as it is until option_end_text, because the options'
+ * lock is held. NULL, and there is nothing to end, if the lock is held already and the caller may not wait:
+ * the handler of a signal may have interrupted its holder. */
+const char *option_begin_text(enum option option, bool may_wait);
+void option_end_text(void);
 const char *option_name(enum option option);
 /* The name of the option's environment variable. */
 const char *option_environment(enum option option);

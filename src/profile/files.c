@@ -28,38 +28,41 @@ static COLD void report_failure(const struct option_file *file, int error) {
     option_file_failed(file, ": the heap profile cannot be written (", error, ")");
 }
 
-static void write_snapshot(struct snapshot *snapshot) {
-    uint64_t number = atomic_fetch_add_explicit(&files_written, 1, memory_order_relaxed);
-    struct option_file file;
-    option_file_name(&file, OPTION_PROF_FILE, number);
-    int fd = option_file_open(&file);
+static void write_snapshot(const struct option_file *file, struct snapshot *snapshot) {
+    int fd = option_file_open(file);
     if (fd < 0) {
-        report_failure(&file, errno);
+        report_failure(file, errno);
         snapshot_end(snapshot);
         return;
     }
     if (dump_write(fd, snapshot) != 0) {
-        report_failure(&file, errno);
+        report_failure(file, errno);
     }
     os_close(fd);
 }
 
-static void write_file(void) {
-    struct snapshot *snapshot = snapshot_take(true);
-    if (snapshot != NULL) {
-        write_snapshot(snapshot);
+/* Writes the next file; false if a lock is held that this takes, and the caller may not wait. */
+static bool write_file(bool may_wait) {
+    struct option_file file;
+    uint64_t number = atomic_load_explicit(&files_written, memory_order_relaxed);
+    if (!option_file_name(&file, OPTION_PROF_FILE, number, may_wait)) {
+        return false;
     }
+    struct snapshot *snapshot = snapshot_take(may_wait);
+    if (snapshot == NULL) {
+        return errno != EBUSY;
+    }
+    atomic_fetch_add_explicit(&files_written, 1, memory_order_relaxed);
+    write_snapshot(&file, snapshot);
+    return true;
 }
 
-/* All that the handler calls may be called at any moment, except that it must not wait for the profile's
- * lock, which the thread that it interrupts may hold. */
+/* All that the handler calls may be called at any moment, except that it must not wait for a lock, which the
+ * thread that it interrupts may hold. */
 static void at_signal(int number) {
     (void)number;
     int saved_errno = errno;
-    struct snapshot *snapshot = snapshot_take(false);
-    if (snapshot != NULL) {
-        write_snapshot(snapshot);
-    } else {
+    if (!write_file(false)) {
         atomic_store_explicit(&wanted, true, memory_order_relaxed);
     }
     errno = saved_errno;
@@ -91,7 +94,7 @@ void files_write_if_due(void) {
                  atomic_exchange_explicit(&wanted, false, memory_order_relaxed);
     if (UNLIKELY(asked) || peak_is_due()) {
         int saved_errno = errno;
-        write_file();
+        (void)write_file(true);
         errno = saved_errno;
     }
 }
@@ -112,7 +115,7 @@ OFTEN void files_at_start(void) {
 
 OFTEN void files_at_exit(void) {
     if (option_bool(OPTION_PROF) && option_bool(OPTION_PROF_AT_EXIT)) {
-        write_file();
+        (void)write_file(true);
     }
     if (option_bool(OPTION_PROF_LEAKS)) {
         leaks_write(os_error_output());

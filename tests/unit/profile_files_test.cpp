@@ -1,0 +1,91 @@
+// Files with heap profiles: that they are written when they are asked for, whatever the threads are just
+// doing.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "hakmem.h"
+
+extern "C" {
+#include "options/options.h"
+#include "profile/files.h"
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+class ProfileFiles : public testing::Test {
+  protected:
+    ProfileFiles() {
+        // The same in the process of a death test, which is to write where this one looks.
+        const char *made = std::getenv("HAKMEM_TEST_FOLDER");
+        folder_ = made != nullptr ? fs::path(made)
+                                  : fs::path(testing::TempDir()) / ("hakmem-" + std::to_string(getpid()));
+        if (made == nullptr) {
+            fs::create_directories(folder_);
+            setenv("HAKMEM_TEST_FOLDER", folder_.c_str(), 1);
+            owner_ = true;
+        }
+    }
+    ~ProfileFiles() override {
+        if (owner_) {
+            fs::remove_all(folder_);
+            for (const char *name : {"HAKMEM_TEST_FOLDER", "HAKMEM_PROF_FILE", "HAKMEM_PROF_SIGNAL"}) {
+                unsetenv(name);
+            }
+        }
+    }
+
+    fs::path file(int number) const {
+        return folder_ / (std::to_string(number) + ".heap");
+    }
+
+    // In a process of its own that samples every block, and writes a profile at SIGUSR2.
+    template <typename Body>
+    void in_a_process(Body body) const {
+        GTEST_FLAG_SET(death_test_style, "threadsafe");
+        setenv("HAKMEM_PROF_FILE", (folder_ / "%n.heap").c_str(), 1);
+        setenv("HAKMEM_PROF_SIGNAL", std::to_string(SIGUSR2).c_str(), 1);
+        const auto judged = [&body] {
+            alarm(60); // a process that waits for ever fails, too
+            hak_profile_start(1);
+            hak_free(hak_malloc(100));
+            files_at_start();
+            body();
+            std::_Exit(HasFailure() ? 1 : 0);
+        };
+        EXPECT_EXIT(judged(), testing::ExitedWithCode(0), "");
+    }
+
+  private:
+    fs::path folder_;
+    bool owner_ = false;
+};
+
+TEST_F(ProfileFiles, AreWrittenByTheHandlerOfTheSignal) {
+    in_a_process([this] {
+        for (const int number : {0, 1}) {
+            EXPECT_EQ(std::raise(SIGUSR2), 0);
+            EXPECT_TRUE(fs::exists(file(number))) << number;
+        }
+    });
+}
+
+// As a thread does that forks, or asks for an option, when the signal comes.
+TEST_F(ProfileFiles, AreNotWaitedForWhereTheHandlersThreadHoldsTheOptions) {
+    in_a_process([this] {
+        options_lock_for_fork();
+        EXPECT_EQ(std::raise(SIGUSR2), 0);
+        EXPECT_FALSE(fs::exists(file(0)));
+        options_unlock_after_fork(false);
+        hak_free(hak_malloc(100));
+        EXPECT_TRUE(fs::exists(file(0)));
+    });
+}
+
+} // namespace
