@@ -3,6 +3,7 @@
 #include "base/bits.h"
 #include "hakmem.h"
 #include "heap/runtime.h"
+#include "profile/files.h"
 
 #include <errno.h>
 
@@ -12,7 +13,9 @@ int hak_option_count(void) {
 
 COLD int hak_option_info(int index, hak_option_info_t *out) {
     runtime_start(); /* which reads the options: a program may ask before it allocates its first block */
-    if (!option_info(index, out)) {
+    bool known = option_info(index, out);
+    files_write_if_asked();
+    if (!known) {
         errno = EINVAL;
         return -1;
     }
@@ -22,6 +25,7 @@ COLD int hak_option_info(int index, hak_option_info_t *out) {
 COLD int hak_option_set(const char *name, const char *value) {
     runtime_start(); /* before the change: the start reads the options, and would undo it */
     int error = option_set(name, value);
+    files_write_if_asked();
     if (error != 0) {
         errno = error;
         return -1;

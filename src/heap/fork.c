@@ -15,6 +15,7 @@
 #include "options/options.h"
 #include "os/cgroup.h"
 #include "os/os.h"
+#include "profile/files.h"
 #include "profile/sample.h"
 
 #include <pthread.h>
@@ -76,6 +77,7 @@ static void after_fork(bool child) {
     shared_heap_unlock_after_fork(child);
     options_unlock_after_fork(child);
     runtime_unlock_after_fork(child);
+    files_after_fork(child);
     void (*end_list_lock)(void) = child ? _IO_list_resetlock : _IO_list_unlock;
     if (end_list_lock != NULL) {
         end_list_lock();

@@ -19,9 +19,12 @@
 #define PEAK_STEP_PERCENT 5
 #define PEAK_PERIOD_MS 1000
 
+/* A signal has asked for a profile that nobody has begun to write. Only ever exchanged, acq_rel: who asks and
+ * then tries the locks, and who releases one of them and then looks here, come to it one after the other, and
+ * the later one sees what the other has done. */
+static _Atomic uint32_t wanted;
 /* relaxed everywhere: each stands alone */
 static _Atomic uint32_t files_written;
-static _Atomic bool wanted; /* a signal has asked for a profile that its handler could not write */
 static _Atomic uint64_t peak_bytes, peak_ms; /* the last peak that was written, and when */
 
 static COLD void report_failure(const struct option_file *file, int error) {
@@ -29,6 +32,7 @@ static COLD void report_failure(const struct option_file *file, int error) {
 }
 
 static void write_snapshot(const struct option_file *file, struct snapshot *snapshot) {
+    atomic_fetch_add_explicit(&files_written, 1, memory_order_relaxed);
     int fd = option_file_open(file);
     if (fd < 0) {
         report_failure(file, errno);
@@ -41,31 +45,64 @@ static void write_snapshot(const struct option_file *file, struct snapshot *snap
     os_close(fd);
 }
 
-/* Writes the next file; false if a lock is held that this takes, and the caller may not wait. */
-static bool write_file(bool may_wait) {
-    struct option_file file;
+/* What the next file is to say, and its name. NULL with errno: EBUSY if a lock is held that this takes, and
+ * the caller may not wait. */
+static struct snapshot *prepare(struct option_file *file, bool may_wait) {
+    struct snapshot *snapshot = snapshot_take(may_wait);
     uint64_t number = atomic_load_explicit(&files_written, memory_order_relaxed);
-    if (!option_file_name(&file, OPTION_PROF_FILE, number, may_wait)) {
+    if (snapshot != NULL && !option_file_name(file, OPTION_PROF_FILE, number, may_wait)) {
+        snapshot_end(snapshot);
+        snapshot = NULL;
+        errno = EBUSY;
+    }
+    return snapshot;
+}
+
+static void write_file(void) {
+    struct option_file file;
+    struct snapshot *snapshot = prepare(&file, true);
+    if (snapshot != NULL) {
+        write_snapshot(&file, snapshot);
+    }
+}
+
+/* Writes the profile that was asked for, unless another thread has begun to. False if it cannot be had now:
+ * it is still asked for then, and whoever holds the lock looks when it has released it. */
+static COLD bool write_asked(void) {
+    struct option_file file;
+    struct snapshot *snapshot = prepare(&file, false);
+    if (snapshot == NULL) {
         return false;
     }
-    struct snapshot *snapshot = snapshot_take(may_wait);
-    if (snapshot == NULL) {
-        return errno != EBUSY;
+    if (atomic_exchange_explicit(&wanted, 0, memory_order_acq_rel) != 0) {
+        write_snapshot(&file, snapshot);
+    } else {
+        snapshot_end(snapshot);
     }
-    atomic_fetch_add_explicit(&files_written, 1, memory_order_relaxed);
-    write_snapshot(&file, snapshot);
     return true;
+}
+
+void files_write_if_asked(void) {
+    int saved_errno = errno;
+    while (atomic_fetch_or_explicit(&wanted, 0, memory_order_acq_rel) != 0 && write_asked()) {
+    }
+    errno = saved_errno;
+}
+
+void files_after_fork(bool child) {
+    if (child) {
+        atomic_exchange_explicit(&wanted, 0, memory_order_acq_rel); /* it was the parent's to write */
+    } else {
+        files_write_if_asked();
+    }
 }
 
 /* All that the handler calls may be called at any moment, except that it must not wait for a lock, which the
  * thread that it interrupts may hold. */
 static void at_signal(int number) {
     (void)number;
-    int saved_errno = errno;
-    if (!write_file(false)) {
-        atomic_store_explicit(&wanted, true, memory_order_relaxed);
-    }
-    errno = saved_errno;
+    atomic_exchange_explicit(&wanted, 1, memory_order_acq_rel);
+    files_write_if_asked();
 }
 
 /* Whether the calling thread is to write a profile, because the memory in use has a new peak. */
@@ -90,11 +127,10 @@ static bool peak_is_due(void) {
 }
 
 void files_write_if_due(void) {
-    bool asked = atomic_load_explicit(&wanted, memory_order_relaxed) &&
-                 atomic_exchange_explicit(&wanted, false, memory_order_relaxed);
-    if (UNLIKELY(asked) || peak_is_due()) {
+    files_write_if_asked();
+    if (peak_is_due()) {
         int saved_errno = errno;
-        (void)write_file(true);
+        write_file();
         errno = saved_errno;
     }
 }
@@ -115,7 +151,7 @@ OFTEN void files_at_start(void) {
 
 OFTEN void files_at_exit(void) {
     if (option_bool(OPTION_PROF) && option_bool(OPTION_PROF_AT_EXIT)) {
-        (void)write_file(true);
+        write_file();
     }
     if (option_bool(OPTION_PROF_LEAKS)) {
         leaks_write(os_error_output());

@@ -6,6 +6,8 @@
 #ifndef HAKMEM_PROFILE_FILES_H
 #define HAKMEM_PROFILE_FILES_H
 
+#include <stdbool.h>
+
 /* Once, before main: sets the handler for the signal, and prepares for what is to be written later. */
 void files_at_start(void);
 /* Writes the profile and the leak report that the options ask for at exit. */
@@ -14,5 +16,13 @@ void files_at_exit(void);
 /* Writes a profile if a signal has asked for it, or the memory in use has a new peak. To be called after each
  * sample, without a lock held. Keeps errno. */
 void files_write_if_due(void);
+
+/* Writes a profile if a signal has asked for it and its handler could not write it, because the lock of the
+ * profile or that of the options was held. To be called by whoever has held one of them, and does not hold it
+ * any more. Keeps errno. */
+void files_write_if_asked(void);
+/* The same in the parent of a fork, after all locks were released; `child` says which process the caller is
+ * in. */
+void files_after_fork(bool child);
 
 #endif

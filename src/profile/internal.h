@@ -27,4 +27,7 @@ struct profile {
 };
 extern INTERNAL struct profile profile;
 
+/* Releases the lock, and writes the profile that a signal asked for meanwhile. Keeps errno. */
+void profile_release(void);
+
 #endif

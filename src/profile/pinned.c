@@ -130,7 +130,7 @@ static int write_pinned(int fd) {
     lock_acquire(&profile.lock);
     struct shares *shares = collect(oldest_since_ms);
     uint64_t interval = profile.interval;
-    lock_release(&profile.lock);
+    profile_release();
     if (shares == NULL) {
         return -1;
     }

@@ -5,6 +5,7 @@
 #include "options/options.h"
 #include "os/os.h"
 #include "os/report.h"
+#include "profile/files.h"
 #include "profile/internal.h"
 #include "profile/poisson.h"
 #include "profile/thinning.h"
@@ -22,6 +23,11 @@ static void set_interval(uint64_t interval) {
 /* The interval in force, 0 while sampling is off; the lock is held. relaxed: it is written under the lock */
 static uint64_t interval_now(void) {
     return atomic_load_explicit(&profile_switch.interval, memory_order_relaxed);
+}
+
+NOINLINE void profile_release(void) {
+    lock_release(&profile.lock);
+    files_write_if_asked();
 }
 
 void profile_start(uint64_t interval) {
@@ -46,7 +52,7 @@ void profile_start(uint64_t interval) {
         profile.random ^= profile.recent_ms;
         set_interval(interval);
     }
-    lock_release(&profile.lock);
+    profile_release();
 }
 
 void profile_stop(void) {
@@ -54,7 +60,7 @@ void profile_stop(void) {
     if (interval_now() != 0) {
         set_interval(0);
     }
-    lock_release(&profile.lock);
+    profile_release();
 }
 
 /* How many bytes a sample of `size` stands for. The lock is held, as in all static functions below. */
@@ -161,7 +167,7 @@ bool profile_add(uintptr_t address, void *shadow, size_t size, size_t chosen, co
         thinning_to(profile.interval * factor);
         set_interval(profile.interval);
     }
-    lock_release(&profile.lock);
+    profile_release();
     floating_restore(held);
     if (!added && !switched) {
         report_fallback(FALLBACK_PROFILE_WITHOUT_MEMORY, size);
@@ -174,7 +180,7 @@ void *profile_remove(uintptr_t address) {
     lock_acquire(&profile.lock);
     struct record *record = table_find(&profile.live, address);
     void *shadow = record == NULL ? NULL : drop(record);
-    lock_release(&profile.lock);
+    profile_release();
     floating_restore(held);
     return shadow;
 }
@@ -187,7 +193,7 @@ bool profile_resize(uintptr_t address, size_t size) {
     if (record != NULL && !kept) {
         drop(record);
     }
-    lock_release(&profile.lock);
+    profile_release();
     floating_restore(held);
     return kept;
 }
@@ -201,7 +207,7 @@ void profile_rename(uintptr_t from, uintptr_t to) {
         moved.address = to;
         *table_insert(&profile.live, to) = moved;
     }
-    lock_release(&profile.lock);
+    profile_release();
 }
 
 uint64_t profile_live_bytes(void) {
@@ -217,7 +223,7 @@ void profile_costs(struct profile_costs *out) {
                        round_up(origins->taken_bytes - unused, OS_PAGE_BYTES);
     out->shadow_blocks = profile.shadow_blocks;
     out->shadow_bytes = profile.shadow_bytes;
-    lock_release(&profile.lock);
+    profile_release();
 }
 
 void profile_lock_for_fork(void) {

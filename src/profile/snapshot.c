@@ -36,7 +36,11 @@ struct snapshot *snapshot_take(bool may_wait) {
         lock_acquire(&profile.lock);
     }
     struct snapshot *snapshot = copy();
-    lock_release(&profile.lock);
+    if (may_wait) {
+        profile_release();
+    } else {
+        lock_release(&profile.lock); /* the caller looks itself */
+    }
     return snapshot;
 }
 

@@ -1,23 +1,34 @@
 // Files with heap profiles: that they are written when they are asked for, whatever the threads are just
 // doing.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <string>
+#include <thread>
 
 #include "hakmem.h"
+#include "support/threads.h"
 
 extern "C" {
 #include "options/options.h"
 #include "profile/files.h"
+
+// Of profile/sample.h, which C++ cannot read.
+void profile_lock_for_fork(void);
+void profile_unlock_after_fork(bool child);
 }
 
 namespace {
 
 namespace fs = std::filesystem;
+
+using hakmem_test::Meeting;
 
 class ProfileFiles : public testing::Test {
   protected:
@@ -83,8 +94,51 @@ TEST_F(ProfileFiles, AreNotWaitedForWhereTheHandlersThreadHoldsTheOptions) {
         EXPECT_EQ(std::raise(SIGUSR2), 0);
         EXPECT_FALSE(fs::exists(file(0)));
         options_unlock_after_fork(false);
-        hak_free(hak_malloc(100));
+        hak_option_info_t option{};
+        EXPECT_EQ(hak_option_info(0, &option), 0);
         EXPECT_TRUE(fs::exists(file(0)));
+    });
+}
+
+void fork_a_child() {
+    const pid_t child = fork();
+    if (child == 0) {
+        _exit(0);
+    }
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+}
+
+// While the signal comes, the lock is held, as by a thread that does what is done then: nobody allocates any
+// more, so that nothing is sampled.
+TEST_F(ProfileFiles, AreWrittenAfterwardsByWhoeverHeldTheLockWhenTheSignalCame) {
+    in_a_process([this] {
+        void *block = hak_malloc(100);
+        const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        Meeting meeting(2); // with one thread alone, fork takes no lock
+        std::thread idle([&meeting] { meeting.meet(); });
+        const std::function<void()> holders[] = {
+            [&] { EXPECT_EQ(hak_profile_dump(null), 0); },
+            [&] { EXPECT_EQ(hak_profile_fragmentation(null), 0); },
+            [&] { EXPECT_EQ(hak_profile_leaks(null), 0); },
+            [] { EXPECT_EQ(hak_profile_start(2), 0); },
+            [] { EXPECT_EQ(hak_profile_stop(), 0); },
+            [block] { hak_free(block); },
+            fork_a_child,
+        };
+        int written = 0;
+        for (const std::function<void()> &hold : holders) {
+            profile_lock_for_fork();
+            EXPECT_EQ(std::raise(SIGUSR2), 0);
+            profile_unlock_after_fork(false);
+            EXPECT_FALSE(fs::exists(file(written))) << written;
+            hold();
+            EXPECT_TRUE(fs::exists(file(written))) << written;
+            written++;
+        }
+        EXPECT_FALSE(fs::exists(file(written))) << "one for each signal";
+        meeting.meet();
+        idle.join();
     });
 }
 
