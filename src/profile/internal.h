@@ -24,8 +24,20 @@ struct profile {
     _Atomic uint64_t bytes;
     uint64_t shadow_blocks, shadow_bytes; /* of all live records */
     uint64_t random;                      /* the generator's state */
+    /* Snapshots and shares that lead to origins. Grows under the lock, or where it is not 0: relaxed. Where
+     * it falls, release pairs with the acquire in profile_start, which may give the origins back. A child of
+     * fork has those of its parent's other threads for ever: it only keeps its origins then. */
+    _Atomic uint32_t readers;
 };
 extern INTERNAL struct profile profile;
+
+static inline void profile_begin_reading(void) {
+    atomic_fetch_add_explicit(&profile.readers, 1, memory_order_relaxed);
+}
+
+static inline void profile_end_reading(void) {
+    atomic_fetch_sub_explicit(&profile.readers, 1, memory_order_release);
+}
 
 /* Releases the lock, and writes the profile that a signal asked for meanwhile. Keeps errno. */
 void profile_release(void);

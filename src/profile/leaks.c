@@ -52,6 +52,9 @@ static void write_shares(struct sink *out, const struct shares *shares, const st
         sink_string(out, ". ");
         write_amount(out, share->bytes, share->blocks, share->samples);
         sink_string(out, "\n");
+        if (share->origin->depth == 0) {
+            sink_string(out, "    call stack unknown\n");
+        }
         for (size_t f = 0; f < share->origin->depth; f++) {
             write_frame(out, modules, share->origin->frames[f]);
         }

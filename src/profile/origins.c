@@ -7,15 +7,28 @@
 
 #define FIRST_HEADS 512
 #define ROOM_BYTES ((size_t)256 << 10)
+/* Memory for origins and tallies up to which new stacks are kept whole, and up to which by their innermost
+ * frame. Beyond it, all that is new counts for the one origin without a frame, whose tallies are a few
+ * hundred. */
+#define WHOLE_BYTES ((size_t)64 << 20)
+#define INNERMOST_BYTES ((size_t)72 << 20)
+
+/* Where origins and tallies lie. */
+struct room {
+    struct room *older; /* in the list of all */
+    char bytes[];
+};
 
 static void *take(struct origins *origins, size_t bytes) {
     if ((size_t)(origins->room_end - origins->room) < bytes) {
-        char *room = pages_take(ROOM_BYTES);
+        struct room *room = pages_take(ROOM_BYTES);
         if (room == NULL) {
             return NULL;
         }
-        origins->room = room;
-        origins->room_end = room + ROOM_BYTES;
+        room->older = origins->rooms;
+        origins->rooms = room;
+        origins->room = room->bytes;
+        origins->room_end = (char *)room + ROOM_BYTES;
         origins->taken_bytes += ROOM_BYTES;
     }
     void *taken = origins->room;
@@ -53,22 +66,25 @@ static bool grow_heads(struct origins *origins) {
     return true;
 }
 
-static struct origin *find(struct origins *origins, const uintptr_t *frames, size_t depth) {
+static struct origin *find(const struct origins *origins, uint64_t hash, const uintptr_t *frames,
+                           size_t depth) {
+    struct origin *origin = origins->capacity == 0 ? NULL : *head_of(origins, hash);
+    while (origin != NULL && (origin->hash != hash || origin->depth != depth ||
+                              memcmp(origin->frames, frames, depth * sizeof *frames) != 0)) {
+        origin = origin->next;
+    }
+    return origin;
+}
+
+static struct origin *make(struct origins *origins, uint64_t hash, const uintptr_t *frames, size_t depth) {
     if (origins->count >= origins->capacity && !grow_heads(origins)) {
         return NULL;
-    }
-    uint64_t hash = hash_of(frames, depth);
-    struct origin **head = head_of(origins, hash);
-    for (struct origin *origin = *head; origin != NULL; origin = origin->next) {
-        if (origin->hash == hash && origin->depth == depth &&
-            memcmp(origin->frames, frames, depth * sizeof *frames) == 0) {
-            return origin;
-        }
     }
     struct origin *origin = take(origins, sizeof *origin + depth * sizeof *frames);
     if (origin == NULL) {
         return NULL;
     }
+    struct origin **head = head_of(origins, hash);
     origin->hash = hash;
     origin->number = origins->count++;
     origin->depth = depth;
@@ -78,6 +94,23 @@ static struct origin *find(struct origins *origins, const uintptr_t *frames, siz
     origin->older = origins->newest;
     origins->newest = origin;
     return origin;
+}
+
+/* How many frames of a stack that is new are kept. */
+static size_t depth_to_keep(const struct origins *origins, size_t depth) {
+    return origins->taken_bytes < WHOLE_BYTES       ? depth
+           : origins->taken_bytes < INNERMOST_BYTES ? min_size(depth, 1)
+                                                    : 0;
+}
+
+static struct origin *find_or_make(struct origins *origins, const uintptr_t *frames, size_t depth) {
+    uint64_t hash = hash_of(frames, depth);
+    struct origin *origin = find(origins, hash, frames, depth);
+    if (origin != NULL) {
+        return origin;
+    }
+    size_t kept = depth_to_keep(origins, depth);
+    return kept < depth ? find_or_make(origins, frames, kept) : make(origins, hash, frames, depth);
 }
 
 /* The number of the group of sizes that `size` is in: there are eight to each doubling. */
@@ -93,6 +126,10 @@ struct tally *origins_tally_of(struct origins *origins, struct origin *origin, s
             return tally;
         }
     }
+    if (origins->taken_bytes >= INNERMOST_BYTES && origin->depth > 0) {
+        struct origin *rest = find_or_make(origins, origin->frames, 0);
+        return rest == NULL ? NULL : origins_tally_of(origins, rest, size);
+    }
     struct tally *tally = take(origins, sizeof *tally);
     if (tally != NULL) {
         *tally = (struct tally){.next = origin->tallies, .origin = origin, .size_group = group};
@@ -103,7 +140,7 @@ struct tally *origins_tally_of(struct origins *origins, struct origin *origin, s
 }
 
 struct tally *origins_tally(struct origins *origins, const uintptr_t *frames, size_t depth, size_t size) {
-    struct origin *origin = find(origins, frames, min_size(depth, FRAMES_MOST));
+    struct origin *origin = find_or_make(origins, frames, min_size(depth, FRAMES_MOST));
     return origin == NULL ? NULL : origins_tally_of(origins, origin, size);
 }
 
@@ -113,4 +150,14 @@ void origins_forget(struct origins *origins) {
             tally->figures = (struct figures){0};
         }
     }
+}
+
+void origins_give(struct origins *origins) {
+    pages_give(origins->heads, origins->capacity * sizeof(struct origin *));
+    for (struct room *room = origins->rooms; room != NULL;) {
+        struct room *older = room->older;
+        pages_give(room, ROOM_BYTES);
+        room = older;
+    }
+    *origins = (struct origins){0};
 }

@@ -51,6 +51,7 @@ static struct shares *collect(uint64_t oldest_since_ms) {
         errno = ENOMEM;
         return NULL;
     }
+    profile_begin_reading();
     shares->bytes = bytes;
     for (size_t i = 0; i < profile.live.capacity; i++) {
         const struct record *record = &profile.live.slots[i];

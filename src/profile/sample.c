@@ -30,7 +30,24 @@ NOINLINE void profile_release(void) {
     files_write_if_asked();
 }
 
+/* Takes the origins out of the profile, where nobody reads them; else only their figures go. The lock is
+ * held. */
+static struct origins begin_anew(void) {
+    struct origins old = {0};
+    /* acquire pairs with the release in profile_end_reading */
+    if (atomic_load_explicit(&profile.readers, memory_order_acquire) == 0) {
+        old = profile.origins;
+        profile.origins = (struct origins){0};
+    } else {
+        origins_forget(&profile.origins);
+    }
+    profile.run++; /* so that no record's tally is looked at any more */
+    atomic_store_explicit(&profile.bytes, 0, memory_order_relaxed);
+    return old;
+}
+
 void profile_start(uint64_t interval) {
+    struct origins old = {0};
     lock_acquire(&profile.lock);
     bool as_before =
         interval_now() != 0 && (interval == 0 || (interval == interval_now() && !profile.may_thin));
@@ -45,14 +62,13 @@ void profile_start(uint64_t interval) {
         if (interval == 0) {
             interval = PROFILE_INTERVAL_DEFAULT;
         }
-        origins_forget(&profile.origins);
-        atomic_store_explicit(&profile.bytes, 0, memory_order_relaxed);
-        profile.run++;
+        old = begin_anew();
         profile.interval = interval;
         profile.random ^= profile.recent_ms;
         set_interval(interval);
     }
     profile_release();
+    origins_give(&old);
 }
 
 void profile_stop(void) {
@@ -144,7 +160,9 @@ static bool resize(struct record *record, size_t size) {
             poisson_chance((double)size, profile.interval)) {
         return false;
     }
-    struct tally *tally = origins_tally_of(&profile.origins, record->tally->origin, size);
+    bool counted = record->run == profile.run;
+    struct tally *tally =
+        counted ? origins_tally_of(&profile.origins, record->tally->origin, size) : record->tally;
     if (tally == NULL) {
         return false;
     }

@@ -15,6 +15,7 @@ static struct snapshot *copy(void) {
         errno = ENOMEM;
         return NULL;
     }
+    profile_begin_reading();
     snapshot->bytes = bytes;
     snapshot->interval = profile.interval != 0 ? profile.interval : PROFILE_INTERVAL_DEFAULT;
     for (struct origin *origin = profile.origins.newest; origin != NULL; origin = origin->older) {
@@ -45,6 +46,7 @@ struct snapshot *snapshot_take(bool may_wait) {
 }
 
 void snapshot_end(struct snapshot *snapshot) {
+    profile_end_reading();
     pages_give(snapshot, snapshot->bytes);
 }
 
@@ -64,6 +66,7 @@ struct shares *shares_of_live(const struct snapshot *snapshot) {
         errno = ENOMEM;
         return NULL;
     }
+    profile_begin_reading();
     shares->bytes = bytes;
     shares->interval = snapshot->interval;
     struct share *share = NULL;
@@ -89,5 +92,6 @@ struct shares *shares_of_live(const struct snapshot *snapshot) {
 }
 
 void shares_end(struct shares *shares) {
+    profile_end_reading();
     pages_give(shares, shares->bytes);
 }

@@ -1,7 +1,8 @@
 /* The profile at one moment, for those who take their time to read it.
  *
  * Promises that the lock of the profile is held only while figures are copied, and not at all by those who
- * must not wait. Relies on origins staying where they are.
+ * must not wait. Promises that what it leads to can be read until its end, though a profile may begin anew
+ * meanwhile.
  */
 #ifndef HAKMEM_PROFILE_SNAPSHOT_H
 #define HAKMEM_PROFILE_SNAPSHOT_H

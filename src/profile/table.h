@@ -11,7 +11,7 @@
 struct record {
     uintptr_t address;   /* of the block; 0: the slot is free */
     void *shadow;        /* the block that it was given instead of; NULL for large ones */
-    struct tally *tally; /* where it is counted */
+    struct tally *tally; /* where it is counted; not to be looked at where it is of another run */
     size_t size;
     uint64_t since_ms; /* when it was allocated, on the clock of os_now_ms */
     uint64_t run;      /* the profile's run in which it was sampled; if that is over, it is counted nowhere */

@@ -1,0 +1,26 @@
+#include "profile/sample.h"
+
+void hakmem_test_sample_stacks(size_t count, size_t depth);
+uint64_t hakmem_test_profile_bytes(void);
+
+#define BLOCK_BYTES 64
+
+/* Samples `count` blocks, each from a call stack of its own, which are freed at once. All stacks have the
+ * same innermost frame. */
+void hakmem_test_sample_stacks(size_t count, size_t depth) {
+    uintptr_t frames[FRAMES_MOST] = {BLOCK_BYTES};
+    /* relaxed: one thread */
+    uint64_t run = atomic_load_explicit(&profile_switch.run, memory_order_relaxed);
+    for (size_t i = 1; i <= count; i++) {
+        frames[depth - 1] = i;
+        profile_add(i * BLOCK_BYTES, NULL, BLOCK_BYTES, BLOCK_BYTES, frames, depth, run);
+        profile_remove(i * BLOCK_BYTES);
+    }
+}
+
+/* What the profile's own tables take. */
+uint64_t hakmem_test_profile_bytes(void) {
+    struct profile_costs costs;
+    profile_costs(&costs);
+    return costs.table_bytes;
+}
