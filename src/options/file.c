@@ -12,6 +12,7 @@
 
 bool option_file_name(struct option_file *file, enum option option, uint64_t number, bool may_wait) {
     file->option = option;
+    file->numbered = false;
     file->path[0] = '\0';
     struct text path = TEXT_ON(file->path);
     const char *pattern = option_begin_text(option, may_wait);
@@ -21,6 +22,7 @@ bool option_file_name(struct option_file *file, enum option option, uint64_t num
     for (const char *at = pattern; *at != '\0'; at++) {
         bool is_process = at[0] == '%' && at[1] == 'p';
         bool is_number = at[0] == '%' && at[1] == 'n' && option == OPTION_PROF_FILE;
+        file->numbered = file->numbered || is_number;
         if (is_process || is_number) {
             text_decimal(&path, is_process ? (uint64_t)os_process_id() : number);
             at++;
@@ -44,7 +46,8 @@ int option_file_open(const struct option_file *file) {
         return -1;
     }
     /* A heap profile has the addresses of all that is mapped, which the kernel tells nobody else. */
-    return os_open_report(file->path, file->option == OPTION_PROF_FILE ? 0600 : 0644);
+    unsigned mode = file->option == OPTION_PROF_FILE ? 0600 : 0644;
+    return file->numbered ? os_open_new(file->path, mode) : os_open_report(file->path, mode);
 }
 
 COLD void option_file_failed(const struct option_file *file, const char *what, int error, const char *end) {

@@ -14,6 +14,7 @@
 
 struct option_file {
     enum option option;
+    bool numbered;                    /* a number is part of the path */
     char path[OPTION_TEXT_BYTES + 1]; /* if it is full, the path was cut off */
 };
 
@@ -22,7 +23,8 @@ void option_file_at_start(enum option option);
 /* Makes the file's path from the option's text: "%p" becomes the process id and, in that of heap profiles,
  * "%n" becomes `number`. False if the options' lock is held and the caller may not wait. */
 bool option_file_name(struct option_file *file, enum option option, uint64_t number, bool may_wait);
-/* A descriptor to write the file, see os_open_report; -1 with errno. */
+/* A descriptor to write the file, see os_open_report; -1 with errno. Where it has a number, errno is EEXIST
+ * if there is such a file: it is to have the next number then. */
 int option_file_open(const struct option_file *file);
 /* Reports in one line that the file could not be written: the setting, the path, `what` happened, the text of
  * the errno `error`, and `end`, which says how it goes on. */

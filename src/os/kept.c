@@ -179,3 +179,7 @@ COLD int os_open_report(const char *path, unsigned mode) {
     int stream = stat(path, &status) == 0 ? stream_of(&status) : -1;
     return stream > STDIN_FILENO ? duplicate_of(stream) : open_emptied(path, mode);
 }
+
+COLD int os_open_new(const char *path, unsigned mode) {
+    return (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+}

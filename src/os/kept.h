@@ -21,6 +21,9 @@ void os_keep_error_output_for(const char *path);
  * (/dev/stderr may be a log). -1 with errno: EACCES if `path` is a symbolic link of another user's, who could
  * have any file of this one emptied by it. Names of descriptors (/dev/fd/3) are no such links. */
 int os_open_report(const char *path, unsigned mode);
+/* A new descriptor for a report to `path`, a file that is made with `mode`; -1 with errno: EEXIST if there is
+ * one already, be it a link. */
+int os_open_new(const char *path, unsigned mode);
 /* A descriptor of the standard error of the start; -1 if the program has closed it. If neither of the first
  * two functions was called: descriptor 2, whatever it is now. */
 int os_error_output(void);

@@ -25,35 +25,53 @@
 static _Atomic uint32_t wanted;
 /* relaxed everywhere: each stands alone */
 static _Atomic uint32_t files_written;
-static _Atomic uint64_t peak_bytes, peak_ms; /* the last peak that was written, and when */
+static _Atomic uint64_t peak_bytes; /* the last peak that was written */
+static _Atomic uint64_t peak_ms;    /* when that was; at first, when the first sample was taken */
 
 static COLD void report_failure(const struct option_file *file, int error) {
     option_file_failed(file, ": the heap profile cannot be written (", error, ")");
 }
 
-static void write_snapshot(const struct option_file *file, struct snapshot *snapshot) {
+/* Gives the file its name; false if the options' lock is held, and the caller may not wait. */
+static bool name_next(struct option_file *file, bool may_wait) {
+    uint64_t number = atomic_load_explicit(&files_written, memory_order_relaxed);
+    if (!option_file_name(file, OPTION_PROF_FILE, number, may_wait)) {
+        return false;
+    }
     atomic_fetch_add_explicit(&files_written, 1, memory_order_relaxed);
+    return true;
+}
+
+/* Writes the snapshot, and ends it; false, and nothing is written, as name_next. Files that are there already
+ * stay: those of another thread, or of the program that this one took the place of by exec. */
+static bool write_snapshot(struct option_file *file, struct snapshot *snapshot, bool may_wait) {
     int fd = option_file_open(file);
+    while (fd < 0 && errno == EEXIST) {
+        if (!name_next(file, may_wait)) {
+            snapshot_end(snapshot);
+            return false;
+        }
+        fd = option_file_open(file);
+    }
     if (fd < 0) {
         report_failure(file, errno);
         snapshot_end(snapshot);
-        return;
+        return true;
     }
     if (dump_write(fd, snapshot) != 0) {
         report_failure(file, errno);
     }
     os_close(fd);
+    return true;
 }
 
-/* What the next file is to say, and its name. NULL with errno: EBUSY if a lock is held that this takes, and
- * the caller may not wait. */
+/* What the next file is to say, and its name. NULL if a lock is held that this takes, and the caller may not
+ * wait, or if there is no memory. */
 static struct snapshot *prepare(struct option_file *file, bool may_wait) {
     struct snapshot *snapshot = snapshot_take(may_wait);
-    uint64_t number = atomic_load_explicit(&files_written, memory_order_relaxed);
-    if (snapshot != NULL && !option_file_name(file, OPTION_PROF_FILE, number, may_wait)) {
+    if (snapshot != NULL && !name_next(file, may_wait)) {
         snapshot_end(snapshot);
         snapshot = NULL;
-        errno = EBUSY;
     }
     return snapshot;
 }
@@ -62,7 +80,7 @@ static void write_file(void) {
     struct option_file file;
     struct snapshot *snapshot = prepare(&file, true);
     if (snapshot != NULL) {
-        write_snapshot(&file, snapshot);
+        (void)write_snapshot(&file, snapshot, true);
     }
 }
 
@@ -74,10 +92,11 @@ static COLD bool write_asked(void) {
     if (snapshot == NULL) {
         return false;
     }
-    if (atomic_exchange_explicit(&wanted, 0, memory_order_acq_rel) != 0) {
-        write_snapshot(&file, snapshot);
-    } else {
+    if (atomic_exchange_explicit(&wanted, 0, memory_order_acq_rel) == 0) {
         snapshot_end(snapshot);
+    } else if (!write_snapshot(&file, snapshot, false)) {
+        /* Another thread has taken the options' lock meanwhile, and may have looked before this. */
+        atomic_exchange_explicit(&wanted, 1, memory_order_acq_rel);
     }
     return true;
 }
@@ -105,11 +124,18 @@ static void at_signal(int number) {
     files_write_if_asked();
 }
 
-/* Whether the calling thread is to write a profile, because the memory in use has a new peak. */
-static bool peak_is_due(void) {
-    uint64_t bytes = profile_live_bytes();
+/* Whether the memory in use, which is stored in `bytes`, has a peak that is worth a profile. */
+static bool peak_is_new(uint64_t *bytes) {
     uint64_t last = atomic_load_explicit(&peak_bytes, memory_order_relaxed);
-    if (!option_bool(OPTION_PROF_PEAK) || bytes <= last + last / 100 * PEAK_STEP_PERCENT) {
+    *bytes = profile_live_bytes();
+    return option_bool(OPTION_PROF_PEAK) && *bytes > last + last / 100 * PEAK_STEP_PERCENT;
+}
+
+/* Whether the calling thread is to write a profile because of a new peak. The first sample only begins the
+ * period, because it says nothing of what is about to come. */
+static bool peak_is_due(void) {
+    uint64_t bytes;
+    if (!peak_is_new(&bytes)) {
         return false;
     }
     uint64_t now = os_now_ms();
@@ -119,7 +145,8 @@ static bool peak_is_due(void) {
     }
     /* Of several threads that come here at once, one writes. */
     if (!atomic_compare_exchange_strong_explicit(&peak_ms, &before, now, memory_order_relaxed,
-                                                 memory_order_relaxed)) {
+                                                 memory_order_relaxed) ||
+        before == 0) {
         return false;
     }
     atomic_store_explicit(&peak_bytes, bytes, memory_order_relaxed);
@@ -149,9 +176,16 @@ OFTEN void files_at_start(void) {
     }
 }
 
-OFTEN void files_at_exit(void) {
-    if (option_bool(OPTION_PROF) && option_bool(OPTION_PROF_AT_EXIT)) {
+static COLD void write_at_exit(void) {
+    uint64_t bytes;
+    if ((option_bool(OPTION_PROF) && option_bool(OPTION_PROF_AT_EXIT)) || peak_is_new(&bytes)) {
         write_file();
+    }
+}
+
+OFTEN void files_at_exit(void) {
+    if (option_bool(OPTION_PROF) || option_bool(OPTION_PROF_PEAK)) {
+        write_at_exit();
     }
     if (option_bool(OPTION_PROF_LEAKS)) {
         leaks_write(os_error_output());

@@ -10,11 +10,12 @@
 
 /* Once, before main: sets the handler for the signal, and prepares for what is to be written later. */
 void files_at_start(void);
-/* Writes the profile and the leak report that the options ask for at exit. */
+/* Writes the profile and the leak report that the options ask for at exit, a peak that was not written yet
+ * included. */
 void files_at_exit(void);
 
 /* Writes a profile if a signal has asked for it, or the memory in use has a new peak. To be called after each
- * sample, without a lock held. Keeps errno. */
+ * sample and now and then, without a lock held. Keeps errno. */
 void files_write_if_due(void);
 
 /* Writes a profile if a signal has asked for it and its handler could not write it, because the lock of the

@@ -98,10 +98,26 @@ def test_a_signal_writes_a_profile_at_once(runner: Runner, planted: Path, tmp_pa
 def test_a_new_peak_writes_a_profile(runner: Runner, planted: Path, tmp_path: Path) -> None:
     finished = runner.run([planted, "peak"], env={**INTERVAL, **FILES, "HAKMEM_PROF_PEAK": "1"})
     profiles = profiles_of(finished, tmp_path)
-    assert len(profiles) >= 2, "one at the first sample and one when the later blocks came"
+    assert len(profiles) >= 2, "one when a second was over, and one at exit"
     last = top(planted, profiles[-1])
     assert last["planted_leak"] == pytest.approx(LEAKED_MB, rel=TOLERANCE)
     assert "later_peak" in last
+
+
+def test_a_peak_after_which_nothing_is_allocated_is_written_at_exit(
+    runner: Runner, planted: Path, tmp_path: Path
+) -> None:
+    finished = runner.run([planted], env={**INTERVAL, **FILES, "HAKMEM_PROF_PEAK": "1"})
+    live = top(planted, profiles_of(finished, tmp_path)[-1])
+    assert live["planted_leak"] == pytest.approx(LEAKED_MB, rel=TOLERANCE)
+
+
+def test_a_program_started_by_exec_leaves_the_files_of_the_one_before(
+    runner: Runner, planted: Path, tmp_path: Path
+) -> None:
+    finished = runner.run([planted, "exec"], env={**PROFILED, "HAKMEM_PROF_SIGNAL": "12"})
+    profiles = profiles_of(finished, tmp_path)
+    assert [path.suffix for path in profiles] == [".0", ".1"]
 
 
 @pytest.mark.parametrize(("kind", "what"), [("pie", ""), ("no-pie", ""), ("pie", "hidden")])

@@ -52,8 +52,13 @@ int main(int argc, char **argv) {
             REQUIRE(raise(SIGUSR2) == 0);
             require_file(number);
         }
+    } else if (strcmp(what, "exec") == 0) {
+        REQUIRE(raise(SIGUSR2) == 0);
+        require_file("0");
+        execl(argv[0], argv[0], (char *)NULL);
+        return 1;
     } else if (strcmp(what, "peak") == 0) {
-        sleep(2); /* one file a second at most: this one is due at the next new peak */
+        sleep(2); /* one file a second at most: the first one is due at the next sample */
         for (size_t i = 0; i < LATER_BLOCKS; i++) {
             later_peak(100000);
         }
