@@ -21,7 +21,17 @@ void os_fault_set(enum os_fault kind, long after, long count) {
     atomic_store_explicit(&faults[kind].count, count, memory_order_relaxed);
 }
 
+static void (*_Atomic listener)(void); /* relaxed everywhere, as above */
+
+void os_fault_listen(void (*heard)(void)) {
+    atomic_store_explicit(&listener, heard, memory_order_relaxed);
+}
+
 bool fault_due(enum os_fault kind) {
+    void (*heard)(void) = atomic_load_explicit(&listener, memory_order_relaxed);
+    if (heard != NULL) {
+        heard();
+    }
     if (atomic_load_explicit(&faults[kind].count, memory_order_relaxed) == 0) {
         return false;
     }

@@ -24,6 +24,10 @@ enum os_fault {
  * is inside the OS layer, or accept that it may take effect a call late. */
 void os_fault_set(enum os_fault kind, long after, long count);
 
+/* Has `heard` called before each call of any kind from now on, by the thread that makes it; NULL: nobody is.
+ */
+void os_fault_listen(void (*heard)(void));
+
 /* Sets the nanoseconds that os_touch, and os_back_by_huge_page by it, report from now on instead of what they
  * measure, so that tests do not depend on the machine. 0 before the first call. */
 void os_fault_set_huge_page_ns(uint64_t ns);

@@ -13,6 +13,16 @@ COLD void *pages_take(size_t bytes) {
     return pages;
 }
 
+COLD void *pages_take_touched(size_t bytes) {
+    char *pages = pages_take(bytes);
+    if (pages != NULL && !os_populate(pages, round_up(bytes, OS_PAGE_BYTES))) {
+        for (size_t at = 0; at < bytes; at += OS_PAGE_BYTES) {
+            *(volatile char *)(pages + at) = 0;
+        }
+    }
+    return pages;
+}
+
 COLD void pages_give(void *pages, size_t bytes) {
     if (pages != NULL) {
         os_release(pages, round_up(bytes, OS_PAGE_BYTES));

@@ -42,28 +42,65 @@ static void add_sample(struct shares *shares, const struct record *record) {
     share->samples++;
 }
 
-/* The shares of blocks sampled in this run and allocated at `oldest_since_ms` or before, unsorted; NULL with
- * errno ENOMEM. The profile's lock is held. */
-static struct shares *collect(uint64_t oldest_since_ms) {
-    size_t bytes = sizeof(struct shares) + profile.origins.count * sizeof(struct share);
-    struct shares *shares = pages_take(bytes);
+/* Room for the shares of so many call stacks, and a part more, as there may be more of them by the time that
+ * it is filled; NULL with errno ENOMEM. */
+static struct shares *make(size_t origins) {
+    size_t bytes = sizeof(struct shares) + (origins + origins / 8) * sizeof(struct share);
+    struct shares *shares = pages_take_touched(bytes);
     if (shares == NULL) {
         errno = ENOMEM;
         return NULL;
     }
-    profile_begin_reading();
     shares->bytes = bytes;
+    return shares;
+}
+
+/* Adds up the blocks sampled in this run and allocated at `oldest_since_ms` or before, by the number of their
+ * call stack. The profile's lock is held. */
+static void collect(struct shares *shares, uint64_t oldest_since_ms) {
+    profile_begin_reading();
+    shares->interval = profile.interval;
+    shares->count = profile.origins.count;
     for (size_t i = 0; i < profile.live.capacity; i++) {
         const struct record *record = &profile.live.slots[i];
         if (record->shadow != NULL && record->run == profile.run && record->since_ms <= oldest_since_ms) {
             add_sample(shares, record);
         }
     }
-    for (size_t i = 0; i < profile.origins.count; i++) {
+}
+
+/* Leaves out the call stacks without a sample. */
+static void close_up(struct shares *shares) {
+    size_t all = shares->count;
+    shares->count = 0;
+    for (size_t i = 0; i < all; i++) {
         if (shares->share[i].samples > 0) {
             shares->share[shares->count++] = shares->share[i];
         }
     }
+}
+
+/* The shares of all call stacks that have any, unsorted; NULL with errno ENOMEM. */
+static struct shares *take_shares(uint64_t oldest_since_ms) {
+    struct shares *shares = NULL;
+    bool fits = false;
+    while (!fits) {
+        lock_acquire(&profile.lock);
+        size_t origins = profile.origins.count;
+        fits = shares != NULL && sizeof *shares + origins * sizeof(struct share) <= shares->bytes;
+        if (fits) {
+            collect(shares, oldest_since_ms);
+        }
+        profile_release();
+        if (!fits) {
+            pages_give(shares, shares == NULL ? 0 : shares->bytes);
+            shares = make(origins);
+            if (shares == NULL) {
+                return NULL;
+            }
+        }
+    }
+    close_up(shares);
     return shares;
 }
 
@@ -103,7 +140,7 @@ static bool write_mapping(const struct mapping *mapping, void *context) {
     return true;
 }
 
-static int write_json(int fd, const struct shares *shares, uint64_t interval) {
+static int write_json(int fd, const struct shares *shares) {
     struct writing w = {.any = false};
     sink_begin(&w.out, fd);
     double total = 0;
@@ -113,7 +150,7 @@ static int write_json(int fd, const struct shares *shares, uint64_t interval) {
     sink_string(&w.out, "{\"total_pinned_bytes\":");
     sink_decimal(&w.out, (uint64_t)(total + 0.5));
     sink_string(&w.out, ",\"interval\":");
-    sink_decimal(&w.out, interval);
+    sink_decimal(&w.out, shares->interval);
     sink_string(&w.out, ",\"sites\":[");
     for (size_t i = 0; i < shares->count; i++) {
         sink_string(&w.out, i == 0 ? "\n" : ",\n");
@@ -128,15 +165,12 @@ static int write_json(int fd, const struct shares *shares, uint64_t interval) {
 static int write_pinned(int fd) {
     uint64_t now = os_now_ms();
     uint64_t oldest_since_ms = now - min_size(now, option_number(OPTION_PROF_AGE_MS));
-    lock_acquire(&profile.lock);
-    struct shares *shares = collect(oldest_since_ms);
-    uint64_t interval = profile.interval;
-    profile_release();
+    struct shares *shares = take_shares(oldest_since_ms);
     if (shares == NULL) {
         return -1;
     }
     shares_sort(shares->share, shares->count);
-    int result = write_json(fd, shares, interval);
+    int result = write_json(fd, shares);
     shares_end(shares);
     return result;
 }

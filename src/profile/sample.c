@@ -4,6 +4,7 @@
 #include "base/floating.h"
 #include "options/options.h"
 #include "os/os.h"
+#include "os/pages.h"
 #include "os/report.h"
 #include "profile/files.h"
 #include "profile/internal.h"
@@ -173,10 +174,29 @@ static bool resize(struct record *record, size_t size) {
     return true;
 }
 
+/* Takes the memory that the table needs for more records without the lock, which is held before and after. */
+static COLD void grow_table(void) {
+    size_t bytes = table_larger_bytes(&profile.live);
+    lock_release(&profile.lock);
+    struct record *unused = pages_take_touched(bytes);
+    size_t unused_bytes = bytes;
+    lock_acquire(&profile.lock);
+    if (unused != NULL && table_larger_bytes(&profile.live) == bytes) {
+        unused_bytes = table_bytes(&profile.live);
+        unused = table_move(&profile.live, unused, bytes);
+    }
+    lock_release(&profile.lock);
+    pages_give(unused, unused_bytes);
+    lock_acquire(&profile.lock);
+}
+
 bool profile_add(uintptr_t address, void *shadow, size_t size, size_t chosen, const uintptr_t *frames,
                  size_t depth, uint64_t run) {
     struct floating held = floating_hold();
     lock_acquire(&profile.lock);
+    if (UNLIKELY(table_is_full(&profile.live))) {
+        grow_table();
+    }
     /* relaxed: it is written under the lock */
     bool switched = run != atomic_load_explicit(&profile_switch.run, memory_order_relaxed);
     bool added = !switched && add(address, shadow, size, chosen, frames, depth);

@@ -2,8 +2,9 @@
  *
  * Promises that a figure counts only what was sampled since the profile was last started; that a sampled
  * block is followed until it is freed, whether sampling goes on or not; and that one lock, held for a few
- * hundred instructions as a rule and never while something else is waited for, protects all of it. The lock
- * comes after all others. Relies on os for memory and nothing that allocates.
+ * hundred instructions as a rule, for as long as it takes to go through all samples or call stacks by who
+ * reads them or has the table grow, and never while something else is waited for, protects all of it. The
+ * lock comes after all others. Relies on os for memory and nothing that allocates.
  */
 #ifndef HAKMEM_PROFILE_SAMPLE_H
 #define HAKMEM_PROFILE_SAMPLE_H

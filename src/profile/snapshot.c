@@ -7,16 +7,27 @@
 
 #include <errno.h>
 
-/* Copies the figures of all tallies that have any; NULL with errno ENOMEM. The profile's lock is held. */
-static struct snapshot *copy(void) {
-    size_t bytes = sizeof(struct snapshot) + profile.origins.tallies * sizeof(struct line);
-    struct snapshot *snapshot = pages_take(bytes);
+/* What a snapshot takes now; the profile's lock is held. */
+static size_t bytes_needed(void) {
+    return sizeof(struct snapshot) + profile.origins.tallies * sizeof(struct line);
+}
+
+/* Memory for a snapshot, with a part more, as there may be more tallies when it is filled; NULL with errno
+ * ENOMEM. */
+static struct snapshot *make(size_t bytes) {
+    bytes += bytes / 8;
+    struct snapshot *snapshot = pages_take_touched(bytes);
     if (snapshot == NULL) {
         errno = ENOMEM;
         return NULL;
     }
-    profile_begin_reading();
     snapshot->bytes = bytes;
+    return snapshot;
+}
+
+/* Copies the figures of all tallies that have any. The profile's lock is held. */
+static void copy_to(struct snapshot *snapshot) {
+    profile_begin_reading();
     snapshot->interval = profile.interval != 0 ? profile.interval : PROFILE_INTERVAL_DEFAULT;
     for (struct origin *origin = profile.origins.newest; origin != NULL; origin = origin->older) {
         for (const struct tally *tally = origin->tallies; tally != NULL; tally = tally->next) {
@@ -25,24 +36,45 @@ static struct snapshot *copy(void) {
             }
         }
     }
-    return snapshot;
 }
 
-struct snapshot *snapshot_take(bool may_wait) {
-    if (!may_wait && !lock_try(&profile.lock)) {
-        errno = EBUSY;
-        return NULL;
-    }
+static bool acquire(bool may_wait) {
     if (may_wait) {
         lock_acquire(&profile.lock);
+        return true;
     }
-    struct snapshot *snapshot = copy();
+    return lock_try(&profile.lock);
+}
+
+static void release(bool may_wait) {
     if (may_wait) {
         profile_release();
     } else {
-        lock_release(&profile.lock); /* the caller looks itself */
+        lock_release(&profile.lock); /* the caller looks itself whether another profile was asked for */
     }
-    return snapshot;
+}
+
+struct snapshot *snapshot_take(bool may_wait) {
+    struct snapshot *snapshot = NULL;
+    while (acquire(may_wait)) {
+        size_t bytes = bytes_needed();
+        bool fits = snapshot != NULL && bytes <= snapshot->bytes;
+        if (fits) {
+            copy_to(snapshot);
+        }
+        release(may_wait);
+        if (fits) {
+            return snapshot;
+        }
+        pages_give(snapshot, snapshot == NULL ? 0 : snapshot->bytes);
+        snapshot = make(bytes);
+        if (snapshot == NULL) {
+            return NULL;
+        }
+    }
+    pages_give(snapshot, snapshot == NULL ? 0 : snapshot->bytes);
+    errno = EBUSY;
+    return NULL;
 }
 
 void snapshot_end(struct snapshot *snapshot) {

@@ -30,24 +30,42 @@ struct record *table_find(const struct table *table, uintptr_t address) {
     return record->address == 0 ? NULL : record;
 }
 
-static bool grow(struct table *table) {
-    struct table larger = {.capacity = max_size(table->capacity * 2, FIRST_CAPACITY), .count = table->count};
-    larger.slots = pages_take(larger.capacity * sizeof *larger.slots);
-    if (larger.slots == NULL) {
-        return false;
-    }
+bool table_is_full(const struct table *table) {
+    return table->count >= table->capacity / 4 * 3;
+}
+
+COLD size_t table_bytes(const struct table *table) {
+    return table->capacity * sizeof *table->slots;
+}
+
+COLD size_t table_larger_bytes(const struct table *table) {
+    return max_size(table->capacity * 2, FIRST_CAPACITY) * sizeof *table->slots;
+}
+
+COLD struct record *table_move(struct table *table, struct record *slots, size_t bytes) {
+    struct record *old = table->slots;
+    struct table larger = {.slots = slots, .capacity = bytes / sizeof *slots, .count = table->count};
     for (size_t i = 0; i < table->capacity; i++) {
-        if (table->slots[i].address != 0) {
-            *place_of(&larger, table->slots[i].address) = table->slots[i];
+        if (old[i].address != 0) {
+            *place_of(&larger, old[i].address) = old[i];
         }
     }
-    pages_give(table->slots, table->capacity * sizeof *table->slots);
     *table = larger;
-    return true;
+    return old;
+}
+
+static bool grow(struct table *table) {
+    size_t had = table_bytes(table);
+    size_t bytes = table_larger_bytes(table);
+    struct record *slots = pages_take(bytes);
+    if (slots != NULL) {
+        pages_give(table_move(table, slots, bytes), had);
+    }
+    return slots != NULL;
 }
 
 struct record *table_insert(struct table *table, uintptr_t address) {
-    if (table->count >= table->capacity / 4 * 3 && !grow(table)) {
+    if (table_is_full(table) && !grow(table)) {
         return NULL;
     }
     struct record *record = place_of(table, address);

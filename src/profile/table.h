@@ -8,6 +8,8 @@
 
 #include "profile/origins.h"
 
+#include <stdbool.h>
+
 struct record {
     uintptr_t address;   /* of the block; 0: the slot is free */
     void *shadow;        /* the block that it was given instead of; NULL for large ones */
@@ -27,6 +29,12 @@ struct table {
 struct record *table_find(const struct table *table, uintptr_t address);
 /* A new record for an address that has none: all zero but for the address. NULL if there is no memory. */
 struct record *table_insert(struct table *table, uintptr_t address);
+/* Whether the next insertion needs more memory, which it takes unless table_move has brought it. */
+bool table_is_full(const struct table *table);
+size_t table_bytes(const struct table *table);
+size_t table_larger_bytes(const struct table *table);
+/* Moves the records to `slots` of that many larger bytes, which are all zero; returns where they were. */
+struct record *table_move(struct table *table, struct record *slots, size_t bytes);
 void table_remove(struct table *table, struct record *record);
 
 #endif
