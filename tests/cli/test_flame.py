@@ -283,6 +283,11 @@ def test_deep_stacks(hakmem: Command, profile: Callable[..., Path], tmp_path: Pa
             "heap profile: 0: 0 [1: 8] @ heapprofile\n0: 0 [1: 8] @ 0x1\n\nMAPPED_LIBRARIES:\n",
             "no live bytes",
         ),
+        (
+            "heap profile: 1: 8 [1: 8] @ heapprofile\n1: 8 [1: 8] @\n\nMAPPED_LIBRARIES:\n",
+            "no call stacks: nothing to draw; a program that is linked with -static has some with "
+            "-Wl,--eh-frame-hdr",
+        ),
     ],
 )
 def test_what_is_no_whole_profile(hakmem: Command, tmp_path: Path, text: str, said: str) -> None:

@@ -185,6 +185,11 @@ def flame(
     weight = WEIGHTS[life, unit]
     symbolizer = Symbolizer(parse_mappings(found.mappings), root)
     tree = call_tree(found, symbolizer, weight.of, "all")
+    if not tree.children and tree.value > 0:
+        raise HakmemError(
+            f"'{file}' has no call stacks: nothing to draw; "
+            "a program that is linked with -static has some with -Wl,--eh-frame-hdr"
+        )
     if not tree.children:
         raise HakmemError(
             f"'{file}' has no {weight.title}: nothing to draw; try --allocated, or sample for longer"
