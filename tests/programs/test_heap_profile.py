@@ -112,6 +112,15 @@ def test_a_peak_after_which_nothing_is_allocated_is_written_at_exit(
     assert live["planted_leak"] == pytest.approx(LEAKED_MB, rel=TOLERANCE)
 
 
+def test_a_peak_after_which_nothing_is_allocated_is_written_by_the_librarys_thread(
+    runner: Runner, planted: Path, tmp_path: Path
+) -> None:
+    asked = {"HAKMEM_PROF_PEAK": "1", "HAKMEM_BACKGROUND_THREAD": "2"}
+    finished = runner.run([planted, "idle"], env={**INTERVAL, **FILES, **asked})
+    live = top(planted, profiles_of(finished, tmp_path)[0])
+    assert live["planted_leak"] == pytest.approx(LEAKED_MB, rel=TOLERANCE)
+
+
 def test_a_program_started_by_exec_leaves_the_files_of_the_one_before(
     runner: Runner, planted: Path, tmp_path: Path
 ) -> None:
