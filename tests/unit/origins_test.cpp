@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "hakmem.h"
 #include "support/heap_profile.h"
@@ -14,6 +15,7 @@ extern "C" {
 
 void hakmem_test_sample_stacks(std::size_t count, std::size_t depth); // support/many_stacks.c
 std::uint64_t hakmem_test_profile_bytes(void);
+bool hakmem_test_keep_without_a_stack(bool keep);
 }
 
 namespace {
@@ -68,6 +70,15 @@ TEST(Origins, StayForWhoeverStillReadsThem) {
     ASSERT_GT(before->count, 0u);
     EXPECT_EQ(before->lines[0].origin->frames[kDepth - 1], 1u);
     snapshot_end(before);
+}
+
+TEST(Origins, WithoutAFrameAreNamedAsSuch) {
+    const Sampling sampling(1);
+    ASSERT_TRUE(hakmem_test_keep_without_a_stack(true));
+    const std::string leaks = hakmem_test::written_by(hak_profile_leaks);
+    EXPECT_NE(leaks.find("1. about 64 B in 1 block (1 sample)\n    call stack unknown\n"), std::string::npos)
+        << leaks;
+    hakmem_test_keep_without_a_stack(false);
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 
 void hakmem_test_sample_stacks(size_t count, size_t depth);
 uint64_t hakmem_test_profile_bytes(void);
+bool hakmem_test_keep_without_a_stack(bool keep);
 
 #define BLOCK_BYTES 64
 
@@ -16,6 +17,18 @@ void hakmem_test_sample_stacks(size_t count, size_t depth) {
         profile_add(i * BLOCK_BYTES, NULL, BLOCK_BYTES, BLOCK_BYTES, frames, depth, run);
         profile_remove(i * BLOCK_BYTES);
     }
+}
+
+/* Samples a block of which no frame is known; if not `keep`, it is freed. Whether that could be done. */
+bool hakmem_test_keep_without_a_stack(bool keep) {
+    /* relaxed: one thread */
+    uint64_t run = atomic_load_explicit(&profile_switch.run, memory_order_relaxed);
+    if (!keep) {
+        profile_remove(BLOCK_BYTES);
+        return true;
+    }
+    const uintptr_t no_frame = 0;
+    return profile_add(BLOCK_BYTES, NULL, BLOCK_BYTES, BLOCK_BYTES, &no_frame, 0, run);
 }
 
 /* What the profile's own tables take. */
