@@ -64,15 +64,17 @@ static bool may_peek(void) {
 static enum os_answer copy(void *to, uintptr_t from, size_t bytes) {
     struct os_mapping mapping;
     enum os_answer mapped = os_find_mapping(from, &mapping);
-    if (mapped == OS_YES) {
-        if (!mapping.writable || mapping.stack || !(mapping.anonymous || mapping.break_heap)) {
-            return OS_NO;
-        }
-        memcpy(to, (const void *)from, bytes);
-    } else if (mapped == OS_UNKNOWN && !os_peek(to, &from, 1, bytes)) {
-        return may_peek() ? OS_NO : OS_UNKNOWN;
+    if (mapped == OS_NO) {
+        return OS_NO;
     }
-    return mapped == OS_NO ? OS_NO : OS_YES;
+    if (mapped == OS_UNKNOWN) {
+        return os_peek(to, &from, 1, bytes) ? OS_YES : may_peek() ? OS_NO : OS_UNKNOWN;
+    }
+    if (!mapping.writable || mapping.stack || !(mapping.anonymous || mapping.break_heap)) {
+        return OS_NO;
+    }
+    memcpy(to, (const void *)from, bytes);
+    return OS_YES;
 }
 
 /* Whether a chunk of `size` at `start` may be one of an arena beside the main one: the arena's memory is in

@@ -157,8 +157,8 @@ int main(void) {
 """
 
 LIVES_IN_ITS_CACHES = """
-/* Builds and drops BYTES in no order, a few times, and prints the kB over the start that stay; then lives on with a
- * few small blocks, which come out of its caches, and prints the kB that stay at last. */
+/* Builds and drops BYTES in no order, a few times, and prints the kB over the start that stay; then lives on
+ * with a few small blocks, which come out of its caches, and prints the kB that stay at last. */
 enum { BYTES = 150 << 20, TIMES = 4, LEAST = 32, MOST = 1000, PAIRS_OF_A_STEP = 2000 };
 
 static void build_and_drop(uint32_t *random) {

@@ -61,7 +61,8 @@ class Hollow : public testing::Test {
 TEST_F(Hollow, BuffersOfWhichAPageIsUsedAreNotPurgedForTheRest) {
     const std::uint64_t had = counter("hole_bytes");
     churn(blocks_, 12, false);
-    EXPECT_LE(counter("hole_bytes") - had, 14 * kMiB); // 4 to 6 (12 on a busy machine), 19 to 23 where all free pages count
+    EXPECT_LE(counter("hole_bytes") - had,
+              14 * kMiB); // 4 to 6 (12 on a busy machine), 19 to 23 where all free pages count
 }
 
 // What was seen of them says nothing about those that come next.
