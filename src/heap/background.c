@@ -12,7 +12,6 @@
 #include "options/options.h"
 #include "os/os.h"
 #include "os/thread.h"
-#include "profile/files.h"
 
 /* Longest sleep between two looks at the option and the credentials. */
 #define SLEEP_MOST_MS 250
@@ -57,7 +56,6 @@ static bool sleep_in_background(uint64_t credentials) {
             os_credentials(heap_some_thread()) != credentials) {
             return false;
         }
-        files_write_if_due(); /* the program may take no more samples */
     }
     return true;
 }

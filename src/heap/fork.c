@@ -77,11 +77,11 @@ static void after_fork(bool child) {
     shared_heap_unlock_after_fork(child);
     options_unlock_after_fork(child);
     runtime_unlock_after_fork(child);
-    files_after_fork(child);
     void (*end_list_lock)(void) = child ? _IO_list_resetlock : _IO_list_unlock;
     if (end_list_lock != NULL) {
         end_list_lock();
     }
+    files_after_fork(child);
     if (child) {
         holes_turn_lost_by_fork();
         slack_lock_lost_by_fork();

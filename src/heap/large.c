@@ -7,8 +7,8 @@
 #include "arena/testimony.h"
 #include "heap/event.h"
 #include "heap/runs.h"
+#include "heap/sampling.h"
 #include "os/os.h"
-#include "profile/sample.h"
 
 /* Large blocks that are allocated, or freed, for each that is reported upwards. */
 #define EVENT_INTERVAL 8
@@ -114,7 +114,7 @@ static NOINLINE void end_watch(struct heap *heap, struct slab *slab) {
 static NOINLINE void free_sampled(struct heap *heap, struct slab *slab, void *p) {
     heap_enter(heap);
     slab->sampled = false;
-    profile_remove((uintptr_t)p);
+    (void)sampling_forget(p);
     heap_leave(heap);
 }
 

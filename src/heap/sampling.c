@@ -132,9 +132,14 @@ COLD void *sampling_exchange(void *shadow, unsigned size_class, size_t size) {
     return block != NULL ? block : shadow;
 }
 
+COLD void *sampling_forget(const void *block) {
+    files_write_if_due(); /* what has grown until now without a sample in a while begins to fall */
+    return profile_remove((uintptr_t)block);
+}
+
 COLD void *sampling_release(struct heap *self, void *block) {
     /* The record first: as soon as the block is back, another sample may get it. */
-    void *shadow = profile_remove((uintptr_t)block);
+    void *shadow = sampling_forget(block);
     heap_return_blocks(self, &block, 1);
     return shadow;
 }

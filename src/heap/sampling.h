@@ -59,6 +59,9 @@ static inline bool sampling_owns(uint32_t owner) {
     return UNLIKELY(owner == atomic_load_explicit(&sampling_heap_id, memory_order_relaxed));
 }
 
+/* Has the profile forget a sampled block that is about to be freed; gives its shadow, or NULL. Keeps errno.
+ */
+void *sampling_forget(const void *block);
 /* Frees a block of the heap of sampled blocks; gives its shadow, to be freed as any other block, or NULL.
  * `self` is the caller's own heap, or NULL. */
 void *sampling_release(struct heap *self, void *block);

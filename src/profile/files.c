@@ -81,6 +81,7 @@ static void write_file(void) {
     struct snapshot *snapshot = prepare(&file, true);
     if (snapshot != NULL) {
         (void)write_snapshot(&file, snapshot, true);
+        files_write_if_asked(); /* by a signal that found the options' lock held for the file's name */
     }
 }
 
@@ -88,7 +89,12 @@ static void write_file(void) {
  * it is still asked for then, and whoever holds the lock looks when it has released it. */
 static COLD bool write_asked(void) {
     struct option_file file;
+    errno = EBUSY;
     struct snapshot *snapshot = prepare(&file, false);
+    if (snapshot == NULL && errno == ENOMEM) { /* it would not go better with each sample */
+        atomic_exchange_explicit(&wanted, 0, memory_order_acq_rel);
+        report_line("HAKMEM_PROF_SIGNAL: no memory for the heap profile that was asked for");
+    }
     if (snapshot == NULL) {
         return false;
     }

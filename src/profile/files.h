@@ -15,7 +15,7 @@ void files_at_start(void);
 void files_at_exit(void);
 
 /* Writes a profile if a signal has asked for it, or the memory in use has a new peak. To be called after each
- * sample and now and then, without a lock held. Keeps errno. */
+ * sample, and before one is forgotten, without a lock held. Keeps errno. */
 void files_write_if_due(void);
 
 /* Writes a profile if a signal has asked for it and its handler could not write it, because the lock of the

@@ -24,6 +24,7 @@ struct profile {
     _Atomic uint64_t bytes;
     uint64_t shadow_blocks, shadow_bytes; /* of all live records */
     uint64_t random;                      /* the generator's state */
+    bool grows;                           /* a thread makes the table of live blocks larger */
     /* Snapshots and shares that lead to origins. Grows under the lock, or where it is not 0: relaxed. Where
      * it falls, release pairs with the acquire in profile_start, which may give the origins back. A child of
      * fork has those of its parent's other threads for ever: it only keeps its origins then. */

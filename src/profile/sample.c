@@ -174,9 +174,14 @@ static bool resize(struct record *record, size_t size) {
     return true;
 }
 
-/* Takes the memory that the table needs for more records without the lock, which is held before and after. */
+/* Takes the memory that the table needs for more records without the lock, which is held before and after.
+ * One thread does; what others insert meanwhile, there is room for. */
 static COLD void grow_table(void) {
+    if (profile.grows) {
+        return;
+    }
     size_t bytes = table_larger_bytes(&profile.live);
+    profile.grows = true;
     lock_release(&profile.lock);
     struct record *unused = pages_take_touched(bytes);
     size_t unused_bytes = bytes;
@@ -188,13 +193,14 @@ static COLD void grow_table(void) {
     lock_release(&profile.lock);
     pages_give(unused, unused_bytes);
     lock_acquire(&profile.lock);
+    profile.grows = false;
 }
 
 bool profile_add(uintptr_t address, void *shadow, size_t size, size_t chosen, const uintptr_t *frames,
                  size_t depth, uint64_t run) {
     struct floating held = floating_hold();
     lock_acquire(&profile.lock);
-    if (UNLIKELY(table_is_full(&profile.live))) {
+    if (UNLIKELY(table_wants_more(&profile.live))) {
         grow_table();
     }
     /* relaxed: it is written under the lock */

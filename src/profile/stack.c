@@ -18,6 +18,8 @@
 #define POINTER_BYTES_MOST ((uintptr_t)(HAVE_UNWIND_TABLES ? 64 << 10 : 8 << 20))
 /* Most frames that are left out: the library's own, and those that the caller wants skipped. */
 #define FRAMES_LEFT_OUT_MOST ((size_t)64)
+/* Frames beyond those of a sample that are passed over to find the top of a thread's stack. */
+#define FURTHER_FRAMES_MOST ((size_t)10000)
 /* Code is neither in the first pages nor beyond the addresses of user space. */
 #define CODE_LOWEST ((uintptr_t)1 << 12)
 #define CODE_HIGHEST (((uintptr_t)1 << 56) - 1)
@@ -219,6 +221,11 @@ NOINLINE size_t stack_capture(uintptr_t *frames, size_t most, unsigned skip) {
         } else {
             frames[count++] = w.code + w.interrupted;
         }
+        more = step(&w);
+    }
+    for (size_t further = 0;
+         UNLIKELY(more) && further < FURTHER_FRAMES_MOST && extent_wants_more_frames(w.stack_pointer);
+         further++) {
         more = step(&w);
     }
     if (!w.switched && !w.guessed) { /* else its frames may be those of several stacks */

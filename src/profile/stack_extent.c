@@ -8,6 +8,8 @@
 
 /* An extent does not grow by more at once: a frame larger than this is not believed. */
 #define GROWTH_BYTES_MOST ((uintptr_t)64 << 20)
+/* After so many walks in a row that did not come to the thread's own stack, none goes on for that. */
+#define IN_VAIN_MOST 8u
 /* Most bytes between a thread's outermost frame and the top of its stack: variables that each thread has. No
  * stack is so small that another one could end within them (PTHREAD_STACK_MIN is 16 KiB). */
 #define TOP_BYTES_MOST ((uintptr_t)12 << 10)
@@ -16,7 +18,8 @@
  * itself and its signal handlers use it; a fence for these keeps high's store before low's. */
 static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
     _Atomic uintptr_t low, high;
-    _Atomic uintptr_t top; /* an address at its top; 0 if not looked for yet, or unknown */
+    _Atomic uintptr_t top;    /* an address at its top; 0 if not looked for yet, or unknown */
+    _Atomic unsigned in_vain; /* walks that were on no stack known as the thread's, in a row */
 } own;
 
 static uintptr_t own_low(void) {
@@ -72,6 +75,16 @@ static uintptr_t own_top(void) {
     return top;
 }
 
+bool extent_wants_more_frames(uintptr_t reached) {
+    uintptr_t low = own_low();
+    return (low == 0 || reached < low) &&
+           atomic_load_explicit(&own.in_vain, memory_order_relaxed) < IN_VAIN_MOST;
+}
+
+static void note_in_vain(unsigned walks) {
+    atomic_store_explicit(&own.in_vain, walks, memory_order_relaxed);
+}
+
 void extent_keep(struct extent *e, uintptr_t reached) {
     uintptr_t low = own_low();
     uintptr_t high = own_high();
@@ -81,8 +94,11 @@ void extent_keep(struct extent *e, uintptr_t reached) {
     uintptr_t top = low != 0 ? low : own_top();
     bool is_own = low != 0 ? reached >= low && reached < high : top - reached <= TOP_BYTES_MOST;
     if (reached < e->low || !is_own || !extent_grow(e, top + 1)) {
+        unsigned before = atomic_load_explicit(&own.in_vain, memory_order_relaxed);
+        note_in_vain(before < IN_VAIN_MOST ? before + 1 : before);
         return;
     }
+    note_in_vain(0);
     atomic_store_explicit(&own.high, e->high, memory_order_relaxed);
     atomic_signal_fence(memory_order_release); /* a handler that sees low sees high */
     atomic_store_explicit(&own.low, e->low, memory_order_relaxed);

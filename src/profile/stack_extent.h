@@ -30,6 +30,9 @@ void extent_here(struct extent *e, uintptr_t address);
 bool extent_elsewhere(struct extent *e, uintptr_t address);
 /* Lets the extent grow to `end`; false if what lies between cannot be read. */
 bool extent_grow(struct extent *e, uintptr_t end);
+/* Whether a walk that has as many frames as it wants, and has led to `reached`, is worth going on with,
+ * because it has not come to what is known of the thread's own stack. */
+bool extent_wants_more_frames(uintptr_t reached);
 /* At the end of a walk that began with extent_here, and whose frames have led to `reached` on the same stack:
  * remembers the extent for the next walks if it is of the thread's own stack. */
 void extent_keep(struct extent *e, uintptr_t reached);

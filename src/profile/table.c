@@ -30,7 +30,7 @@ struct record *table_find(const struct table *table, uintptr_t address) {
     return record->address == 0 ? NULL : record;
 }
 
-bool table_is_full(const struct table *table) {
+bool table_wants_more(const struct table *table) {
     return table->count >= table->capacity / 4 * 3;
 }
 
@@ -65,7 +65,7 @@ static bool grow(struct table *table) {
 }
 
 struct record *table_insert(struct table *table, uintptr_t address) {
-    if (table_is_full(table) && !grow(table)) {
+    if (table->count >= table->capacity / 8 * 7 && !grow(table)) {
         return NULL;
     }
     struct record *record = place_of(table, address);

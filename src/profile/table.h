@@ -29,8 +29,8 @@ struct table {
 struct record *table_find(const struct table *table, uintptr_t address);
 /* A new record for an address that has none: all zero but for the address. NULL if there is no memory. */
 struct record *table_insert(struct table *table, uintptr_t address);
-/* Whether the next insertion needs more memory, which it takes unless table_move has brought it. */
-bool table_is_full(const struct table *table);
+/* Whether an insertion will soon take more memory, unless table_move has brought it by then. */
+bool table_wants_more(const struct table *table);
 size_t table_bytes(const struct table *table);
 size_t table_larger_bytes(const struct table *table);
 /* Moves the records to `slots` of that many larger bytes, which are all zero; returns where they were. */

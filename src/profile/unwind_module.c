@@ -145,6 +145,10 @@ __attribute__((constructor)) static OFTEN void note_libc_is_ready(void) {
     atomic_store_explicit(&libc_is_ready, true, memory_order_relaxed);
 }
 
+/* Entries of the loader's list of which `stays` remembers its answer. */
+#define ANSWERS_LOG2 10
+#define ANSWERS (1 << ANSWERS_LOG2)
+
 /* The loader's own entry in its list. */
 static const struct link_map *map_of_loader(void) {
     static const struct link_map *_Atomic known;
@@ -158,16 +162,31 @@ static const struct link_map *map_of_loader(void) {
     return map;
 }
 
-/* Whether a module cannot be unloaded: the loader, or one that it has listed before itself, as the program
- * and most libraries that the program needs. What is loaded while the program runs comes behind, so that this
- * part of the list does not change. */
-static bool stays(const struct link_map *map) {
+static bool is_listed_up_to_loader(const struct link_map *map) {
     for (const struct link_map *m = map_of_loader(); m != NULL; m = m->l_prev) {
         if (m == map) {
             return true;
         }
     }
     return false;
+}
+
+/* Whether a module cannot be unloaded: the loader, or one that it has listed before itself, as the program
+ * and most libraries that the program needs. What is loaded while the program runs comes behind, so that this
+ * part of the list does not change, and an answer holds for good, for whatever comes to have its entry at the
+ * same place, too. */
+static bool stays(const struct link_map *map) {
+    /* The address of an entry, and in its lowest bit the answer. relaxed everywhere: each says all by itself
+     */
+    static _Atomic uintptr_t answers[ANSWERS];
+    uintptr_t entry = (uintptr_t)map;
+    _Atomic uintptr_t *place = &answers[entry * GOLDEN_64 >> (64 - ANSWERS_LOG2)];
+    uintptr_t answer = atomic_load_explicit(place, memory_order_relaxed);
+    if (UNLIKELY((answer & ~(uintptr_t)1) != entry)) {
+        answer = entry | is_listed_up_to_loader(map);
+        atomic_store_explicit(place, answer, memory_order_relaxed);
+    }
+    return (answer & 1) != 0;
 }
 
 bool module_find(uintptr_t address, bool running, struct module *out) {

@@ -16,6 +16,7 @@ from .harness import Finished, Runner, required_program
 
 LEAKED_MB = 20.0
 PASSED_MB = 200.0
+LATER_MB = 20.0
 # 64 KiB between samples: 305 samples of the leak, so that five standard deviations are 29 %.
 INTERVAL = {"HAKMEM_PROF_INTERVAL": "64K"}
 TOLERANCE = 0.30
@@ -112,13 +113,11 @@ def test_a_peak_after_which_nothing_is_allocated_is_written_at_exit(
     assert live["planted_leak"] == pytest.approx(LEAKED_MB, rel=TOLERANCE)
 
 
-def test_a_peak_after_which_nothing_is_allocated_is_written_by_the_librarys_thread(
-    runner: Runner, planted: Path, tmp_path: Path
-) -> None:
-    asked = {"HAKMEM_PROF_PEAK": "1", "HAKMEM_BACKGROUND_THREAD": "2"}
-    finished = runner.run([planted, "idle"], env={**INTERVAL, **FILES, **asked})
+def test_a_peak_that_was_held_is_written_when_it_falls(runner: Runner, planted: Path, tmp_path: Path) -> None:
+    finished = runner.run([planted, "held"], env={**INTERVAL, **FILES, "HAKMEM_PROF_PEAK": "1"})
     live = top(planted, profiles_of(finished, tmp_path)[0])
     assert live["planted_leak"] == pytest.approx(LEAKED_MB, rel=TOLERANCE)
+    assert live["later_peak"] == pytest.approx(LATER_MB, rel=TOLERANCE)
 
 
 def test_a_program_started_by_exec_leaves_the_files_of_the_one_before(

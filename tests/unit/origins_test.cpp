@@ -51,12 +51,12 @@ TEST(Origins, TakeNoMoreMemoryThanTheyMayAndLoseNoSample) {
 
 TEST(Origins, AreGivenBackWhenAProfileBeginsAnew) {
     Sampling first(1);
-    void *block = hak_malloc(1000);
+    void *block = hak_malloc(500 * kKiB); // resized where it stands
     hakmem_test_sample_stacks(10'000, kDepth);
     EXPECT_GT(hakmem_test_profile_bytes(), 10 * kMiB);
     const Sampling second(2);
     EXPECT_LT(hakmem_test_profile_bytes(), 512 * kKiB);
-    block = hak_realloc(block, 900); // sampled in a run whose stacks are gone
+    block = hak_realloc(block, 400 * kKiB); // sampled in a run whose stacks are gone
     EXPECT_EQ(hakmem_test::heap_profile_now().header.live.blocks, 0);
     hak_free(block);
 }

@@ -32,29 +32,22 @@ __attribute__((noinline)) static void *later_peak(size_t size) {
     return block;
 }
 
-static int has_file(const char *number) {
+static void require_file(const char *number) {
     char path[64];
     snprintf(path, sizeof path, "profile.%d.%s", (int)getpid(), number);
-    return access(path, R_OK) == 0;
+    REQUIRE(access(path, R_OK) == 0);
 }
 
-static void require_file(const char *number) {
-    REQUIRE(has_file(number));
-}
-
-/* Leaves enough behind for the library's thread to begin, and allocates nothing any more. */
-static void wait_for_file(const char *number) {
+/* Grows at once, keeps that for longer than a period, and frees it. */
+static void hold_and_free(void) {
     void *blocks[LATER_BLOCKS];
     for (size_t i = 0; i < LATER_BLOCKS; i++) {
-        blocks[i] = memset(later_peak(100000), 1, 100000);
+        blocks[i] = later_peak(100000);
     }
+    sleep(2);
     for (size_t i = 0; i < LATER_BLOCKS; i++) {
         free(blocks[i]);
     }
-    for (int i = 0; i < 600 && !has_file(number); i++) {
-        usleep(100000);
-    }
-    require_file(number);
 }
 
 int main(int argc, char **argv) {
@@ -76,8 +69,8 @@ int main(int argc, char **argv) {
         require_file("0");
         execl(argv[0], argv[0], (char *)NULL);
         return 1;
-    } else if (strcmp(what, "idle") == 0) {
-        wait_for_file("0");
+    } else if (strcmp(what, "held") == 0) {
+        hold_and_free();
     } else if (strcmp(what, "peak") == 0) {
         sleep(2); /* one file a second at most: the first one is due at the next sample */
         for (size_t i = 0; i < LATER_BLOCKS; i++) {
