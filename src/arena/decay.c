@@ -29,6 +29,8 @@
 /* Free blocks in slabs are looked at where this part less is in use than at the last such look, or at most
  * since. */
 #define SHRUNK_PART 4
+/* Free blocks in slabs are idle if never more than this part of them was taken meanwhile. */
+#define IDLE_PART 4
 
 /* The arena's lock protects what has no comment of its own. */
 static enum { NO_THREAD, STARTING, RUNNING } thread;
@@ -43,6 +45,8 @@ static uint64_t looked_ticks; /* os_ticks when due() last read the clock; under 
 static void (*run)(void);
 static void (*in_passing)(void);
 static bool (*relieve)(void);
+/* The least that was free in slabs at any look since the last tick. relaxed everywhere: a guess */
+static _Atomic int64_t slack_low;
 static bool relieving; /* some thread does DECAY_RELIEVE; under the arena's lock */
 
 static void set_no_thread(void) {
@@ -178,6 +182,7 @@ static void note_if_lost(void) {
         os_thread_lost_by_fork();
         thread_ends();
         atomic_store_explicit(&reading, false, memory_order_relaxed); /* it may have been the one */
+        relieving = false;
     }
 }
 
@@ -262,9 +267,16 @@ void decay_look(void) {
 }
 
 void decay_look_if_much(void) {
+    if (os_program_has_threads()) {
+        return;
+    }
+    int64_t slack = arena_slack();
+    if (slack < atomic_load_explicit(&slack_low, memory_order_relaxed)) {
+        atomic_store_explicit(&slack_low, slack, memory_order_relaxed);
+    }
     /* relaxed: a hint */
     size_t dirty = atomic_load_explicit(&arena.dirty_seen, memory_order_relaxed) + arena_kept_slabs();
-    if ((int64_t)(dirty << SLAB_SHIFT) + arena_slack() > (int64_t)option_number(OPTION_RETAIN_MIN)) {
+    if ((int64_t)(dirty << SLAB_SHIFT) + slack > (int64_t)option_number(OPTION_RETAIN_MIN)) {
         decay_look();
     }
 }
@@ -277,6 +289,15 @@ COLD static void start(void) {
         thread_ends();
         lock_release(&arena.lock);
     }
+}
+
+/* Whether most of what is free in slabs was free throughout the last period, as far as looks tell: what a
+ * program breathes is none of it. False in programs with threads, where nobody looks so often. Begins the
+ * next period. */
+COLD static bool slack_was_idle(void) {
+    int64_t slack = arena_slack();
+    int64_t low = atomic_exchange_explicit(&slack_low, slack, memory_order_relaxed);
+    return !os_program_has_threads() && low >= slack - slack / IDLE_PART;
 }
 
 /* By whoever has set `relieving`. */
@@ -297,8 +318,8 @@ COLD void decay_do(enum decay_work work) {
         bool scarce = option_number(OPTION_BACKGROUND_THREAD) != 0 && memory_is_scarce();
         lock_acquire(&arena.lock);
         tick(scarce);
-        bool relieves = !relieving;
-        relieving = true;
+        bool relieves = slack_was_idle() && !relieving;
+        relieving = relieving || relieves;
         lock_release(&arena.lock);
         in_passing();
         if (relieves) {

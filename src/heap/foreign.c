@@ -27,7 +27,8 @@ struct libc_chunk {
 #define CHUNK_FLAGS 7u
 /* The memory of arenas beside the main one begins on multiples of this, and each piece of it with where the
  * arena is and how long the piece is ("heap_info"). */
-#define LIBC_ARENA_BYTES ((uintptr_t)64 << 20)
+#define LIBC_PIECE_BYTES ((uintptr_t)64 << 20)
+#define LIBC_PIECE_BYTES_HUGE_PAGES ((uintptr_t)8 << 20) /* with glibc.malloc.hugetlb=2 */
 struct libc_piece {
     uintptr_t arena;
     uintptr_t piece_before;
@@ -77,21 +78,26 @@ static enum os_answer copy(void *to, uintptr_t from, size_t bytes) {
     return OS_YES;
 }
 
-/* Whether a chunk of `size` at `start` may be one of an arena beside the main one: the arena's memory is in
- * pieces, which name it, and the first piece holds it. */
-static enum os_answer is_in_arena(uintptr_t start, size_t size) {
+/* Whether a chunk of `size` at `start` may be one of an arena beside the main one, whose memory is in pieces
+ * that begin on multiples of `piece_bytes`: they name the arena, and the first of them holds it. */
+static enum os_answer is_in_arena_of(uintptr_t piece_bytes, uintptr_t start, size_t size) {
     struct libc_piece piece;
     struct libc_piece first;
-    uintptr_t at = round_down(start, LIBC_ARENA_BYTES);
+    uintptr_t at = round_down(start, piece_bytes);
     enum os_answer answer = copy(&piece, at, sizeof piece);
     if (answer != OS_YES) {
         return answer;
     }
-    if (piece.bytes > LIBC_ARENA_BYTES || start - at > piece.bytes || size > piece.bytes - (start - at)) {
+    if (piece.bytes > piece_bytes || start - at > piece.bytes || size > piece.bytes - (start - at)) {
         return OS_NO;
     }
-    answer = copy(&first, round_down(piece.arena, LIBC_ARENA_BYTES), sizeof first);
+    answer = copy(&first, round_down(piece.arena, piece_bytes), sizeof first);
     return answer == OS_YES && first.arena != piece.arena ? OS_NO : answer;
+}
+
+static enum os_answer is_in_arena(uintptr_t start, size_t size) {
+    enum os_answer answer = is_in_arena_of(LIBC_PIECE_BYTES, start, size);
+    return answer != OS_NO ? answer : is_in_arena_of(LIBC_PIECE_BYTES_HUGE_PAGES, start, size);
 }
 
 /* Whether the chunk of `p` may be one that libc has handed out. */

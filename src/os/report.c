@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 /* For wait_for_who_came_first. */
-#define WAIT_FOR_FIRST_MS 10000
+#define WAIT_FOR_FIRST_MS 1000
 
 /* relaxed everywhere: counts and a switch, they order nothing */
 static _Atomic uint64_t counts[FALLBACK_COUNT];
@@ -70,12 +70,13 @@ static COLD void write_line(struct text *line) {
 /* Threads that find misuse in the same moment say one line, if the first of them comes to ending the process
  * for it. */
 static COLD void wait_for_who_came_first(void) {
-    static _Atomic int first; /* relaxed: the id of a thread, which orders nothing */
-    int none = 0;
-    int self = os_thread_id();
+    static _Atomic uint64_t first; /* relaxed: the ids of a process and a thread, which order nothing */
+    uint64_t none = 0;
+    uint64_t process = (uint64_t)os_process_id() << 32;
+    uint64_t self = process | (uint32_t)os_thread_id();
     if (!atomic_compare_exchange_strong_explicit(&first, &none, self, memory_order_relaxed,
                                                  memory_order_relaxed) &&
-        none != self) {
+        none != self && none >> 32 == process >> 32) {
         os_sleep_ms(WAIT_FOR_FIRST_MS);
     }
 }

@@ -8,8 +8,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* For os_abort_elsewhere: how long a handler may take that writes a report. */
-#define HANDLER_PATIENCE_MS 5000
+/* For os_abort_elsewhere: how long it may take until a thread takes the signal, and how long a handler may
+ * take that writes a report, and sends it. */
+#define TAKEN_MS 100
+#define HANDLER_PATIENCE_MS 10000
 
 /* A handler that returns from one of these makes the program crash again, for ever. */
 static bool tells_of_a_crash(int number) {
@@ -37,8 +39,11 @@ COLD void os_abort_elsewhere(void) {
     long process = syscall(SYS_getpid);
     syscall(SYS_rt_sigaction, SIGABRT, NULL, action, sizeof mask_of_abort);
     if (action[0] != (uintptr_t)SIG_DFL && action[0] != (uintptr_t)SIG_IGN) {
+        uint64_t pending = 0;
         syscall(SYS_kill, process, SIGABRT);
-        os_sleep_ms(HANDLER_PATIENCE_MS);
+        os_sleep_ms(TAKEN_MS);
+        syscall(SYS_rt_sigpending, &pending, sizeof pending);
+        os_sleep_ms((pending & mask_of_abort) != 0 ? 0 : HANDLER_PATIENCE_MS);
     }
     memset(action, 0, sizeof action);
     syscall(SYS_rt_sigaction, SIGABRT, action, NULL, sizeof mask_of_abort);

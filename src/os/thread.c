@@ -10,6 +10,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -18,6 +19,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -188,21 +190,29 @@ static struct {
     _Atomic pid_t id;
 } place SELDOM;
 
-/* The thread that started this one may be a real-time thread, or bound to a processor where one spins:
- * nothing would ever be given back there. What is as it should be is left alone, because sandboxes that allow
- * to ask need not allow to set. */
+/* The thread that started this one may be a real-time thread where the process's first one is none, or bound
+ * to a processor where one spins: nothing would ever be given back there. What need not be changed is left
+ * alone, because sandboxes that allow to ask need not allow to set. */
 static COLD void be_scheduled_as_the_process(void) {
     static const struct sched_param none;
     unsigned long own[CPU_WORDS];
     unsigned long process[CPU_WORDS];
+    long first = syscall(SYS_getpid);
     long policy = syscall(SYS_sched_getscheduler, 0);
-    if (policy >= 0 && policy != SCHED_OTHER && policy != SCHED_BATCH) {
+    if ((policy == SCHED_FIFO || policy == SCHED_RR) && syscall(SYS_sched_getscheduler, first) != policy) {
         syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &none);
     }
-    long bytes = syscall(SYS_sched_getaffinity, syscall(SYS_getpid), sizeof process, process);
-    if (bytes > 0 && syscall(SYS_sched_getaffinity, 0, sizeof own, own) == bytes &&
-        memcmp(own, process, (size_t)bytes) != 0) {
-        syscall(SYS_sched_setaffinity, 0, bytes, process);
+    long bytes = syscall(SYS_sched_getaffinity, first, sizeof process, process);
+    if (bytes <= 0 || syscall(SYS_sched_getaffinity, 0, sizeof own, own) != bytes) {
+        return;
+    }
+    bool wider = false;
+    for (size_t i = 0; i < (size_t)bytes / sizeof *own; i++) {
+        wider = wider || (process[i] & ~own[i]) != 0;
+        own[i] |= process[i];
+    }
+    if (wider) {
+        syscall(SYS_sched_setaffinity, 0, bytes, own);
     }
 }
 
@@ -289,10 +299,29 @@ bool os_thread_is_own(void) {
     return (uintptr_t)__builtin_frame_address(0) - (uintptr_t)place.stack < STACK_BYTES;
 }
 
+/* Opens it by its name in /proc, which takes no other system calls than the thread makes anyway. Sockets
+ * cannot be opened, and a file has a position of its own then, so that the program would write over what is
+ * written here: of these, the descriptor itself is asked for. */
 COLD int os_thread_borrow(int fd) {
-    int process = (int)syscall(SYS_pidfd_open, syscall(SYS_getpid), 0);
+    char path[64];
+    struct text text = TEXT_ON(path);
+    struct stat status;
+    int process = (int)syscall(SYS_getpid);
+    text_string(&text, "/proc/");
+    text_decimal(&text, (uint64_t)process);
+    text_string(&text, "/fd/");
+    text_decimal(&text, (uint64_t)fd);
+    int opened = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
+    if (opened >= 0 && (fstat(opened, &status) != 0 || !S_ISREG(status.st_mode))) {
+        return opened;
+    }
+    process = (int)syscall(SYS_pidfd_open, process, 0);
     int borrowed = process < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, process, fd, 0);
-    syscall(SYS_close, process);
+    os_close(process);
+    if (borrowed < 0) {
+        return opened;
+    }
+    os_close(opened);
     return borrowed;
 }
 
