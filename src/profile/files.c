@@ -9,6 +9,7 @@
 #include "os/report.h"
 #include "os/signal.h"
 #include "profile/dump.h"
+#include "profile/internal.h"
 #include "profile/leaks.h"
 #include "profile/sample.h"
 
@@ -19,10 +20,7 @@
 #define PEAK_STEP_PERCENT 5
 #define PEAK_PERIOD_MS 1000
 
-/* A signal has asked for a profile that nobody has begun to write. Only ever exchanged, acq_rel: who asks and
- * then tries the locks, and who releases one of them and then looks here, come to it one after the other, and
- * the later one sees what the other has done. */
-static _Atomic uint32_t wanted;
+_Atomic uint32_t profile_asked_for;
 /* relaxed everywhere: each stands alone */
 static _Atomic uint32_t files_written;
 static _Atomic uint64_t peak_bytes; /* the last peak that was written */
@@ -92,31 +90,32 @@ static COLD bool write_asked(void) {
     errno = EBUSY;
     struct snapshot *snapshot = prepare(&file, false);
     if (snapshot == NULL && errno == ENOMEM) { /* it would not go better with each sample */
-        atomic_exchange_explicit(&wanted, 0, memory_order_acq_rel);
+        atomic_exchange_explicit(&profile_asked_for, 0, memory_order_acq_rel);
         report_line("HAKMEM_PROF_SIGNAL: no memory for the heap profile that was asked for");
     }
     if (snapshot == NULL) {
         return false;
     }
-    if (atomic_exchange_explicit(&wanted, 0, memory_order_acq_rel) == 0) {
+    if (atomic_exchange_explicit(&profile_asked_for, 0, memory_order_acq_rel) == 0) {
         snapshot_end(snapshot);
     } else if (!write_snapshot(&file, snapshot, false)) {
         /* Another thread has taken the options' lock meanwhile, and may have looked before this. */
-        atomic_exchange_explicit(&wanted, 1, memory_order_acq_rel);
+        atomic_exchange_explicit(&profile_asked_for, 1, memory_order_acq_rel);
     }
     return true;
 }
 
 void files_write_if_asked(void) {
     int saved_errno = errno;
-    while (atomic_fetch_or_explicit(&wanted, 0, memory_order_acq_rel) != 0 && write_asked()) {
+    while (profile_is_asked_for() && write_asked()) {
     }
     errno = saved_errno;
 }
 
 void files_after_fork(bool child) {
     if (child) {
-        atomic_exchange_explicit(&wanted, 0, memory_order_acq_rel); /* it was the parent's to write */
+        atomic_exchange_explicit(&profile_asked_for, 0,
+                                 memory_order_acq_rel); /* it was the parent's to write */
     } else {
         files_write_if_asked();
     }
@@ -126,7 +125,7 @@ void files_after_fork(bool child) {
  * thread that it interrupts may hold. */
 static void at_signal(int number) {
     (void)number;
-    atomic_exchange_explicit(&wanted, 1, memory_order_acq_rel);
+    atomic_exchange_explicit(&profile_asked_for, 1, memory_order_acq_rel);
     files_write_if_asked();
 }
 

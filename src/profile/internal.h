@@ -40,6 +40,14 @@ static inline void profile_end_reading(void) {
     atomic_fetch_sub_explicit(&profile.readers, 1, memory_order_release);
 }
 
+/* A signal has asked for a profile that nobody has begun to write (files.h). Only ever exchanged, acq_rel:
+ * who asks and then tries the locks, and who releases one of them and then looks here, come to it one after
+ * the other, and the later one sees what the other has done. */
+extern INTERNAL _Atomic uint32_t profile_asked_for;
+static inline bool profile_is_asked_for(void) {
+    return atomic_fetch_or_explicit(&profile_asked_for, 0, memory_order_acq_rel) != 0;
+}
+
 /* Releases the lock, and writes the profile that a signal asked for meanwhile. Keeps errno. */
 void profile_release(void);
 

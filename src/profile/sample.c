@@ -28,7 +28,9 @@ static uint64_t interval_now(void) {
 
 NOINLINE void profile_release(void) {
     lock_release(&profile.lock);
-    files_write_if_asked();
+    if (UNLIKELY(profile_is_asked_for())) { /* asked here, because most programs come no further */
+        files_write_if_asked();
+    }
 }
 
 /* Takes the origins out of the profile, where nobody reads them; else only their figures go. The lock is
