@@ -175,14 +175,20 @@ COLD void decay_prepare_for_fork(void) {
     }
 }
 
+/* The thread is not there, and does nothing any more that it may have been about. Arena lock held. */
+static void forget_thread(void) {
+    os_thread_lost_by_fork();
+    thread_ends();
+    relieving = false;
+    /* relaxed: whoever comes next needs nothing of what the lost one has left */
+    atomic_store_explicit(&reading, false, memory_order_relaxed);
+}
+
 /* Forgets the thread where it is not there: in a child that no handler of ours has told of the fork it is the
  * parent's, begun or about to be; and something may have ended it. Arena lock held. */
 static void note_if_lost(void) {
     if ((thread != NO_THREAD && os_thread_is_lost()) || (thread == RUNNING && !os_thread_exists())) {
-        os_thread_lost_by_fork();
-        thread_ends();
-        atomic_store_explicit(&reading, false, memory_order_relaxed); /* it may have been the one */
-        relieving = false;
+        forget_thread();
     }
 }
 
@@ -331,10 +337,6 @@ COLD void decay_do(enum decay_work work) {
 }
 
 COLD void decay_lost_by_fork(void) {
-    os_thread_lost_by_fork();
-    thread_ends();
-    relieving = false;
-    /* relaxed: there is no other thread */
-    atomic_store_explicit(&reading, false, memory_order_relaxed);
+    forget_thread();
     backoff_end(&no_thread);
 }

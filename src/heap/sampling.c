@@ -127,13 +127,13 @@ COLD void *sampling_exchange(void *shadow, unsigned size_class, size_t size) {
         heap_return_blocks(NULL, &block, 1);
         block = NULL;
     }
-    files_write_if_due();
+    files_write_if_peak();
     errno = saved_errno;
     return block != NULL ? block : shadow;
 }
 
 COLD void *sampling_forget(const void *block) {
-    files_write_if_due(); /* what has grown until now without a sample in a while begins to fall */
+    files_write_if_peak(); /* what has grown until now without a sample in a while begins to fall */
     return profile_remove((uintptr_t)block);
 }
 
@@ -149,7 +149,7 @@ COLD bool sampling_note_large(const void *block, size_t bytes, size_t chosen) {
     uintptr_t frames[FRAMES_MOST];
     size_t depth = stack_capture(frames, FRAMES_MOST, 0);
     bool known = profile_add((uintptr_t)block, NULL, bytes, chosen, frames, depth, thread_self.sample_run);
-    files_write_if_due();
+    files_write_if_peak();
     errno = saved_errno;
     return known;
 }

@@ -49,6 +49,7 @@
  * holds: one that hands blocks on from thread to thread purges most of what it has before it has learned
  * the grace. */
 #define GRACE_TIMES 4
+/* Where it is not, so much of the grace may be free whatever the program holds. */
 #define GRACE_MOST_BYTES ((size_t)64 << 20)
 /* Each period without a mistake halves the grace: after GRACE_HALVED_MOST nothing is left of it. */
 #define GRACE_HALVED_MOST 40

@@ -62,7 +62,7 @@ static COLD void write_line(struct text *line) {
         write_line_to(STDERR_FILENO, line);
         return;
     }
-    int fd = os_thread_borrow(STDERR_FILENO);
+    int fd = os_thread_borrow_error_output();
     write_line_to(fd, line);
     os_close(fd);
 }

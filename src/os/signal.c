@@ -1,6 +1,7 @@
 #include "os/signal.h"
 
 #include "base/bits.h"
+#include "os/asleep.h"
 #include "os/os.h"
 
 #include <signal.h>
@@ -35,19 +36,18 @@ bool os_on_signal(int number, void (*handler)(int number)) {
 COLD void os_abort_elsewhere(void) {
     /* What the kernel has of a handler, whose address comes first: all zero for the default action. */
     uintptr_t action[4] = {0};
-    const uint64_t mask_of_abort = (uint64_t)1 << (SIGABRT - 1);
-    long process = syscall(SYS_getpid);
+    const uint64_t mask_of_abort = OS_SIGNAL_BIT(SIGABRT);
     syscall(SYS_rt_sigaction, SIGABRT, NULL, action, sizeof mask_of_abort);
     if (action[0] != (uintptr_t)SIG_DFL && action[0] != (uintptr_t)SIG_IGN) {
         uint64_t pending = 0;
-        syscall(SYS_kill, process, SIGABRT);
+        syscall(SYS_kill, os_process_id(), SIGABRT);
         os_sleep_ms(TAKEN_MS);
         syscall(SYS_rt_sigpending, &pending, sizeof pending);
         os_sleep_ms((pending & mask_of_abort) != 0 ? 0 : HANDLER_PATIENCE_MS);
     }
     memset(action, 0, sizeof action);
     syscall(SYS_rt_sigaction, SIGABRT, action, NULL, sizeof mask_of_abort);
-    syscall(SYS_tgkill, process, syscall(SYS_gettid), SIGABRT);
+    syscall(SYS_tgkill, os_process_id(), os_thread_id(), SIGABRT);
     for (;;) {
         syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &mask_of_abort, NULL, sizeof mask_of_abort);
         syscall(SYS_exit_group, 128 + SIGABRT);

@@ -9,6 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The bit of the signal `number` in a set of them as the kernel has it. */
+#define OS_SIGNAL_BIT(number) ((uint64_t)1 << ((number)-1))
+
 /* Blocks all signals for the calling thread until os_restore_signals, and stores in `before` which
  * were blocked already. For what a handler must not find half done, and a child that it forks must
  * not do once more. */

@@ -148,8 +148,8 @@ bool os_thread_is_own(void) {
     return false; /* it has no table of descriptors of its own here */
 }
 
-int os_thread_borrow(int fd) {
-    return fd;
+int os_thread_borrow_error_output(void) {
+    return STDERR_FILENO;
 }
 
 void os_thread_lost_by_fork(void) {
@@ -197,7 +197,7 @@ static COLD void be_scheduled_as_the_process(void) {
     static const struct sched_param none;
     unsigned long own[CPU_WORDS];
     unsigned long process[CPU_WORDS];
-    long first = syscall(SYS_getpid);
+    int first = os_process_id();
     long policy = syscall(SYS_sched_getscheduler, 0);
     if ((policy == SCHED_FIFO || policy == SCHED_RR) && syscall(SYS_sched_getscheduler, first) != policy) {
         syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &none);
@@ -299,24 +299,18 @@ bool os_thread_is_own(void) {
     return (uintptr_t)__builtin_frame_address(0) - (uintptr_t)place.stack < STACK_BYTES;
 }
 
-/* Opens it by its name in /proc, which takes no other system calls than the thread makes anyway. Sockets
- * cannot be opened, and a file has a position of its own then, so that the program would write over what is
- * written here: of these, the descriptor itself is asked for. */
-COLD int os_thread_borrow(int fd) {
-    char path[64];
-    struct text text = TEXT_ON(path);
+/* Opens it by its name in /proc, which is of the process's first thread, and takes no other system calls than
+ * the library's thread makes anyway. Sockets cannot be opened, and a file has a position of its own then, so
+ * that the program would write over what is written here: of these, the descriptor itself is asked for. */
+COLD int os_thread_borrow_error_output(void) {
     struct stat status;
-    int process = (int)syscall(SYS_getpid);
-    text_string(&text, "/proc/");
-    text_decimal(&text, (uint64_t)process);
-    text_string(&text, "/fd/");
-    text_decimal(&text, (uint64_t)fd);
-    int opened = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
+    int opened =
+        (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/fd/2", O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
     if (opened >= 0 && (fstat(opened, &status) != 0 || !S_ISREG(status.st_mode))) {
         return opened;
     }
-    process = (int)syscall(SYS_pidfd_open, process, 0);
-    int borrowed = process < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, process, fd, 0);
+    int process = (int)syscall(SYS_pidfd_open, os_process_id(), 0);
+    int borrowed = process < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, process, STDERR_FILENO, 0);
     os_close(process);
     if (borrowed < 0) {
         return opened;

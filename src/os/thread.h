@@ -21,9 +21,9 @@ bool os_thread_start(void (*run)(void));
 bool os_thread_exists(void);
 /* Whether the calling thread is the library's own. */
 bool os_thread_is_own(void);
-/* For the library's own thread: opens anew what descriptor `fd` of the program is; -1 where the system does
- * not let it, or the first thread has ended. */
-int os_thread_borrow(int fd);
+/* For the library's own thread: a descriptor of what the program has as its standard error; -1 where the
+ * system does not let it, or the first thread has ended. */
+int os_thread_borrow_error_output(void);
 /* Whether this memory is a copy, and the thread is the original process's: so in a child that was made
  * without libc's handlers (_Fork, clone). False where the kernel cannot tell, and in a child that
  * shares the memory. */

@@ -2,6 +2,7 @@
 #include "os/write.h"
 
 #include "base/bits.h"
+#include "os/signal.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,10 +13,9 @@
 #include <unistd.h>
 
 #define PATIENCE_S 1
-#define BIT_OF(number) ((uint64_t)1 << ((number)-1))
 
 /* The signals that a write may send: nobody reads, or the file would be longer than the process's limit. */
-static const uint64_t signals_of_writes = BIT_OF(SIGPIPE) | BIT_OF(SIGXFSZ);
+static const uint64_t signals_of_writes = OS_SIGNAL_BIT(SIGPIPE) | OS_SIGNAL_BIT(SIGXFSZ);
 
 /* Blocks the signals that a write may send, and stores in `mask` what was blocked before. Returns
  * those of them that were not pending: if they are after the write, they come of that, and not of
@@ -44,7 +44,7 @@ static long write_some(int fd, const char *bytes, size_t length) {
     long written = syscall(SYS_write, fd, bytes, length);
     int error = errno;
     if (written < 0 && (error == EPIPE || error == EFBIG)) {
-        take_signal(ours & BIT_OF(error == EPIPE ? SIGPIPE : SIGXFSZ));
+        take_signal(ours & OS_SIGNAL_BIT(error == EPIPE ? SIGPIPE : SIGXFSZ));
     }
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
     errno = error;

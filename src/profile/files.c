@@ -158,8 +158,7 @@ static bool peak_is_due(void) {
     return true;
 }
 
-void files_write_if_due(void) {
-    files_write_if_asked();
+void files_write_if_peak(void) {
     if (peak_is_due()) {
         int saved_errno = errno;
         write_file();

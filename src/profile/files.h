@@ -14,9 +14,9 @@ void files_at_start(void);
  * included. */
 void files_at_exit(void);
 
-/* Writes a profile if a signal has asked for it, or the memory in use has a new peak. To be called after each
- * sample, and before one is forgotten, without a lock held. Keeps errno. */
-void files_write_if_due(void);
+/* Writes a profile if the memory in use has a new peak. To be called after each sample, and before one is
+ * forgotten, without a lock held. Keeps errno. */
+void files_write_if_peak(void);
 
 /* Writes a profile if a signal has asked for it and its handler could not write it, because the lock of the
  * profile or that of the options was held. To be called by whoever has held one of them, and does not hold it

@@ -2,7 +2,6 @@
 // doing.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -13,6 +12,8 @@
 #include <thread>
 
 #include "hakmem.h"
+#include "support/child.h"
+#include "support/folder.h"
 #include "support/threads.h"
 
 extern "C" {
@@ -28,39 +29,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
+using hakmem_test::expect_child_to_succeed;
+using hakmem_test::Folder;
 using hakmem_test::Meeting;
 
 class ProfileFiles : public testing::Test {
   protected:
-    ProfileFiles() {
-        // The same in the process of a death test, which is to write where this one looks.
-        const char *made = std::getenv("HAKMEM_TEST_FOLDER");
-        folder_ = made != nullptr ? fs::path(made)
-                                  : fs::path(testing::TempDir()) / ("hakmem-" + std::to_string(getpid()));
-        if (made == nullptr) {
-            fs::create_directories(folder_);
-            setenv("HAKMEM_TEST_FOLDER", folder_.c_str(), 1);
-            owner_ = true;
-        }
-    }
-    ~ProfileFiles() override {
-        if (owner_) {
-            fs::remove_all(folder_);
-            for (const char *name : {"HAKMEM_TEST_FOLDER", "HAKMEM_PROF_FILE", "HAKMEM_PROF_SIGNAL"}) {
-                unsetenv(name);
-            }
-        }
-    }
-
     fs::path file(int number) const {
-        return folder_ / (std::to_string(number) + ".heap");
+        return folder_.path() / (std::to_string(number) + ".heap");
     }
 
     // In a process of its own that samples every block, and writes a profile at SIGUSR2.
     template <typename Body>
     void in_a_process(Body body) const {
         GTEST_FLAG_SET(death_test_style, "threadsafe");
-        setenv("HAKMEM_PROF_FILE", (folder_ / "%n.heap").c_str(), 1);
+        setenv("HAKMEM_PROF_FILE", (folder_.path() / "%n.heap").c_str(), 1);
         setenv("HAKMEM_PROF_SIGNAL", std::to_string(SIGUSR2).c_str(), 1);
         const auto judged = [&body] {
             alarm(60); // a process that waits for ever fails, too
@@ -74,8 +57,7 @@ class ProfileFiles : public testing::Test {
     }
 
   private:
-    fs::path folder_;
-    bool owner_ = false;
+    Folder folder_{"HAKMEM_PROF_FILE", "HAKMEM_PROF_SIGNAL"};
 };
 
 TEST_F(ProfileFiles, AreWrittenByTheHandlerOfTheSignal) {
@@ -100,15 +82,6 @@ TEST_F(ProfileFiles, AreNotWaitedForWhereTheHandlersThreadHoldsTheOptions) {
     });
 }
 
-void fork_a_child() {
-    const pid_t child = fork();
-    if (child == 0) {
-        _exit(0);
-    }
-    int status = 0;
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-}
-
 // While the signal comes, the lock is held, as by a thread that does what is done then: nobody allocates any
 // more, so that nothing is sampled.
 TEST_F(ProfileFiles, AreWrittenAfterwardsByWhoeverHeldTheLockWhenTheSignalCame) {
@@ -124,7 +97,7 @@ TEST_F(ProfileFiles, AreWrittenAfterwardsByWhoeverHeldTheLockWhenTheSignalCame) 
             [] { EXPECT_EQ(hak_profile_start(2), 0); },
             [] { EXPECT_EQ(hak_profile_stop(), 0); },
             [block] { hak_free(block); },
-            fork_a_child,
+            [] { expect_child_to_succeed([] { return 0; }); },
         };
         int written = 0;
         for (const std::function<void()> &hold : holders) {

@@ -12,6 +12,8 @@
 #include <iterator>
 #include <string>
 
+#include "support/folder.h"
+
 extern "C" {
 #include "observe/stats.h"
 #include "os/kept.h"
@@ -22,33 +24,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
+using hakmem_test::Folder;
+
 constexpr uid_t kNobody = 65534;
 
 class ReportFile : public testing::Test {
   protected:
-    ReportFile() {
-        // The same in the process of a death test, which finds what is there already.
-        const char *made = std::getenv("HAKMEM_TEST_FOLDER");
-        folder_ = made != nullptr ? fs::path(made)
-                                  : fs::path(testing::TempDir()) / ("hakmem-" + std::to_string(getpid()));
-        if (made == nullptr) {
-            fs::create_directories(folder_);
-            setenv("HAKMEM_TEST_FOLDER", folder_.c_str(), 1);
-            owner_ = true;
-        }
-    }
-    ~ReportFile() override {
-        if (owner_) {
-            fs::remove_all(folder_);
-            for (const char *name : {"HAKMEM_TEST_FOLDER", "HAKMEM_STATS_FILE", "HAKMEM_STATS_JSON",
-                                     "HAKMEM_PROF", "HAKMEM_PROF_FILE"}) {
-                unsetenv(name);
-            }
-        }
-    }
-
     std::string path(const char *name) const {
-        return (folder_ / name).string();
+        return (folder_.path() / name).string();
     }
 
     // A link to `target`, of another user's if this one may make such a one.
@@ -83,8 +66,7 @@ class ReportFile : public testing::Test {
     }
 
   private:
-    fs::path folder_;
-    bool owner_ = false;
+    Folder folder_{"HAKMEM_STATS_FILE", "HAKMEM_STATS_JSON", "HAKMEM_PROF", "HAKMEM_PROF_FILE"};
 };
 
 TEST_F(ReportFile, IsNoneThatALinkOfAnotherUserLeadsTo) {
