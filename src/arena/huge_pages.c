@@ -36,6 +36,19 @@ static _Atomic size_t asking; /* blocks that ask; relaxed everywhere: a limit th
 /* Blocks whose last superslab came ahead, because they grow by steps. relaxed everywhere: as `asking` */
 static _Atomic size_t next_ahead;
 
+/* Whether the program may have asked for huge pages in a block of its own: where its madvise is not the
+ * library's (api/advice.c), that is not known. relaxed everywhere: the program itself must see to it that the
+ * block is freed after that call */
+#if defined(HAKMEM_STANDARD_NAMES) && !defined(HAKMEM_STATIC)
+static _Atomic bool program_asks;
+#else
+static _Atomic bool program_asks = true;
+#endif
+
+void huge_pages_note_program_asks(void) {
+    atomic_store_explicit(&program_asks, true, memory_order_relaxed);
+}
+
 static void *superslab_of(struct slab *head, size_t superslab) {
     return (void *)(arena_address(head) + (superslab << SUPERSLAB_SHIFT));
 }
@@ -71,8 +84,11 @@ static void ask_not(struct slab *head, size_t first, size_t end) {
     }
 }
 
+/* The block asks no more in the superslabs from `first` on, nor what comes to lie there. */
 static void ask_no_more(struct slab *head, size_t first) {
-    ask_not(head, first, arena_run_slabs(head) / SLABS_PER_SUPERSLAB);
+    if (head->huge_pages || atomic_load_explicit(&program_asks, memory_order_relaxed)) {
+        ask_not(head, first, arena_run_slabs(head) / SLABS_PER_SUPERSLAB);
+    }
 }
 
 static size_t skip(size_t superslabs) {
@@ -243,7 +259,7 @@ static void watch_less(struct slab *head, size_t bytes) {
 
 void huge_pages_shortened(struct slab *head, size_t bytes) {
     forget_next(head);
-    ask_no_more(head, bytes >> SUPERSLAB_SHIFT); /* also where the program did: others come to lie there */
+    ask_no_more(head, bytes >> SUPERSLAB_SHIFT);
     if (head->watched) {
         watch_less(head, bytes);
     }
@@ -260,9 +276,8 @@ void huge_pages_given(struct slab *head, bool resident) {
     watch_no_more(head);
     bear_out_no_more(head);
     forget_next(head);
-    if (resident) {
-        ask_no_more(head,
-                    0); /* as in huge_pages_shortened; where the pages are not there, others are mapped */
+    if (resident) { /* where the pages are not there, others are mapped */
+        ask_no_more(head, 0);
     }
     if (head->huge_pages) {
         atomic_fetch_sub_explicit(&asking, 1, memory_order_relaxed);

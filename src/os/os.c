@@ -175,7 +175,9 @@ bool os_populate(void *address, size_t bytes) {
 
 bool os_ask_for_huge_pages(void *address, size_t bytes, bool wanted) {
     count_call();
-    return KEEPING_ERRNO(int, madvise(address, bytes, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE)) == 0;
+    /* Not by madvise, which is the library's own and takes this for the program's wish (api/advice.c). */
+    return KEEPING_ERRNO(long,
+                         syscall(SYS_madvise, address, bytes, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE)) == 0;
 }
 
 #ifdef HAKMEM_FAULTS
