@@ -34,7 +34,7 @@ bool os_switches(int thread, uint64_t *out) {
     }
     unsigned found = 0;
     *out = 0;
-    while (reader_next(&r) >= 0) {
+    while (found < 3 && reader_next(&r) >= 0) {
         char bytes[96];
         struct text line = TEXT_ON(bytes);
         bytes[0] = '\0';
@@ -63,7 +63,7 @@ static bool read_call(int thread, struct os_sleep *out) {
     uint64_t fields[9] = {0};
     unsigned field = 0;
     bool any = false;
-    while (reader_next(&r) >= 0 && field < 9) {
+    while (field < 9 && reader_next(&r) >= 0) {
         uint64_t base = field == 0 ? 10 : 16;
         if (r.last >= '0' && r.last <= '9') {
             fields[field] = fields[field] * base + (uint64_t)(r.last - '0');
