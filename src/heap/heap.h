@@ -150,15 +150,14 @@ struct heap {
     _Atomic uint64_t remote_base;
     size_t remote_bytes;            /* of the remote buffer's blocks */
     void **slots_free, **slots_end; /* what is left of the room for magazines' arrays, behind the heap */
-    /* The owner's searches for holes: for those to be purged, and for those only to be measured. */
-    struct search search, measured;
-    uint32_t asked_last;      /* id of the heap that adopt_slab asked last */
-    uint32_t trimmed;         /* the class whose magazine trim_some looked at last */
-    uint64_t trim_ticks;      /* os_ticks when trim_for_a_slab last had some looked at */
-    bool stocks_refused;      /* stocks took too much when may_grow (stock.c) last looked */
-    bool stocks_left;         /* of stocks that took too much, some are still to go back */
-    uint64_t refills_refused; /* counters.refills when may_grow last looked */
-    size_t stocked_bytes;     /* put into stocks since decay_look was last called for that */
+    struct search search;           /* the owner's, for holes */
+    uint32_t asked_last;            /* id of the heap that adopt_slab asked last */
+    uint32_t trimmed;               /* the class whose magazine trim_some looked at last */
+    uint64_t trim_ticks;            /* os_ticks when trim_for_a_slab last had some looked at */
+    bool stocks_refused;            /* stocks took too much when may_grow (stock.c) last looked */
+    bool stocks_left;               /* of stocks that took too much, some are still to go back */
+    uint64_t refills_refused;       /* counters.refills when may_grow last looked */
+    size_t stocked_bytes;           /* put into stocks since decay_look was last called for that */
     uint32_t slabs_opened; /* full slabs that the owner's frees opened since decay_look was called for it */
     size_t unlooked_bytes; /* that may yet come back to slabs before slack_look is called */
     size_t page_bytes;     /* of pages that slack_note_page was told of since the last slack_look */

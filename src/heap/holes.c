@@ -5,11 +5,9 @@
 #include "heap/partial.h"
 #include "heap/registry.h"
 #include "heap/slack.h"
-#include "options/options.h"
 #include "os/backoff.h"
 #include "os/os.h"
 #include "os/report.h"
-#include "os/thread.h"
 
 /* What a pass costs is counted in units: a look at a slab's header, which mostly is not in the cache, is one.
  * A hole is UNITS_OF_A_HOLE and one for each page; one is also to read WORDS_OF_A_UNIT words of a bitmap. */
@@ -19,9 +17,6 @@
 #define UNITS_AT_ONCE 1024
 /* The part of a slab that must be free (1/FREE_PART), or its pages will soon be wanted again. */
 #define FREE_PART 4
-/* Holes that a measurement looks at, and pages of each, at most. */
-#define MEASURED_HOLES 4
-#define MEASURED_PAGES 64
 /* Refusals in a row after which the OS is asked no more for a while: memory may be locked. */
 #define REFUSALS_MOST 8
 /* Where more is taken again between two idle passes than 1/MISSED_PART of what the later one purges, the next
@@ -31,10 +26,9 @@
 
 /* Slabs that a pass purges holes of. */
 enum pass_kind {
-    PASS_ALL,     /* all that have any */
-    PASS_SLACK,   /* those of which enough is free, and to which blocks came back since the last look */
-    PASS_MEASURE, /* those of PASS_SLACK; nothing is purged or noted, but residence is measured */
-    PASS_IDLE,    /* those of PASS_SLACK to which none came back since the last idle pass */
+    PASS_ALL,   /* all that have any */
+    PASS_SLACK, /* those of which enough is free, and to which blocks came back since the last look */
+    PASS_IDLE,  /* those of PASS_SLACK to which none came back since the last idle pass */
 };
 
 struct pass {
@@ -43,7 +37,7 @@ struct pass {
     unsigned until_pause; /* of units, until the heap's lock is let go for a moment */
     unsigned refusals;    /* of the OS, in a row */
     bool waiting;         /* a slab has to wait for the next idle pass, because blocks came back to it */
-    struct holes_found found;
+    size_t purged;        /* bytes */
     /* Collected in slabs of the heap that is locked, to be purged by one call. */
     size_t holes;
     struct iovec ranges[ARENA_HOLES_MOST];
@@ -63,11 +57,6 @@ uint64_t holes_taken_again(void) {
     return atomic_load_explicit(&taken_again, memory_order_relaxed);
 }
 
-/* Whether the pass is one that threads of the program make for slack.c, in passing. */
-static bool is_of_slack(const struct pass *pass) {
-    return pass->kind == PASS_SLACK || pass->kind == PASS_MEASURE;
-}
-
 static void charge(struct pass *pass, size_t units) {
     pass->units -= (unsigned)min_size(units, pass->units);
     pass->until_pause -= (unsigned)min_size(units, pass->until_pause);
@@ -77,47 +66,18 @@ static bool may_go_on(const struct pass *pass) {
     return pass->units > 0 && pass->refusals < REFUSALS_MOST;
 }
 
-/* Not in programs of one thread, where a purge waits for no other processor. A sandbox may end whoever asks:
- * with the option off nobody does. */
-bool holes_may_ask(void) {
-    return os_program_has_threads() && option_bool(OPTION_HUGE_PAGES);
-}
-
-/* Counts how many of the first pages of a hole are resident. */
-static void measure(struct pass *pass, const struct iovec *hole) {
-    unsigned char resident[MEASURED_PAGES];
-    size_t pages = min_size(hole->iov_len / OS_PAGE_BYTES, MEASURED_PAGES);
-    if (os_which_resident(hole->iov_base, pages, resident)) {
-        pass->found.pages += pages;
-        for (size_t i = 0; i < pages; i++) {
-            pass->found.resident += resident[i];
-        }
-    }
-}
-
-/* Purges, or measures, what has been collected. The heap's lock has been held since it was. */
+/* Purges what has been collected. The heap's lock has been held since it was. */
 static void purge_collected(struct pass *pass) {
     bool done[ARENA_HOLES_MOST];
     if (pass->holes == 0) {
         return;
-    }
-    if (pass->kind == PASS_MEASURE) {
-        for (size_t i = 0; i < min_size(pass->holes, MEASURED_HOLES); i++) {
-            measure(pass, &pass->ranges[i]);
-        }
-        pass->holes = 0;
-        pass->units = 0;
-        return;
-    }
-    if (pass->kind == PASS_SLACK && holes_may_ask()) {
-        measure(pass, &pass->ranges[pass->holes / 2]); /* one of up to 64: the calls are what holes cost */
     }
     arena_purge_holes(pass->ranges, pass->holes, done);
     for (size_t i = 0; i < pass->holes; i++) {
         struct slab *slab = pass->of[i].slab;
         if (done[i]) {
             pass->refusals = 0;
-            pass->found.bytes += pass->ranges[i].iov_len;
+            pass->purged += pass->ranges[i].iov_len;
             size_t had = slab_purged_bytes(slab);
             slab_set_purged(slab, slab_purged(slab) | pass->of[i].bits);
             slack_note_purged((int64_t)(slab_purged_bytes(slab) - had));
@@ -191,7 +151,6 @@ static bool is_sparse(const struct slab *slab) {
  * relaxed throughout: whoever returns a block meanwhile may see its note overwritten, and its page stays
  * until another one comes back */
 static void look_at(struct pass *pass, struct slab *slab) {
-    bool measures = pass->kind == PASS_MEASURE;
     uint8_t seen = atomic_load_explicit(&slab->returned, memory_order_relaxed);
     uint8_t now = SLAB_SEEN;
     charge(pass, 1);
@@ -207,21 +166,16 @@ static void look_at(struct pass *pass, struct slab *slab) {
     } else {
         now = SLAB_WITHOUT_HOLES;
     }
-    if (!measures) {
-        atomic_store_explicit(&slab->returned, now, memory_order_relaxed);
-    }
+    atomic_store_explicit(&slab->returned, now, memory_order_relaxed);
     if (now == SLAB_WITHOUT_HOLES) {
         collect_holes(pass, slab);
-        if (measures) {
-            purge_collected(pass);
-        }
     }
 }
 
 /* Purges what was collected, and lets go of the heap's lock. */
 static void let_go(struct pass *pass, struct heap *heap) {
     purge_collected(pass);
-    if (is_of_slack(pass) && lock_is_wanted(&heap->lock)) {
+    if (pass->kind == PASS_SLACK && lock_is_wanted(&heap->lock)) {
         lock_hand_over(&heap->lock);
     } else {
         lock_release(&heap->lock);
@@ -239,7 +193,7 @@ static uint32_t look_at_list(struct pass *pass, struct heap *heap, unsigned size
             break;
         }
         look_at(pass, slab);
-        if (is_of_slack(pass) && lock_is_wanted(&heap->lock)) {
+        if (pass->kind == PASS_SLACK && lock_is_wanted(&heap->lock)) {
             pass->units = 0;
         } else if (pass->until_pause == 0) {
             pass->until_pause = UNITS_AT_ONCE;
@@ -292,7 +246,7 @@ void holes_follow_into_child(void) {
 static void note_refusals(const struct pass *pass) {
     if (pass->refusals >= REFUSALS_MOST) {
         backoff_begin(&refused);
-    } else if (pass->kind != PASS_MEASURE && pass->found.bytes > 0) {
+    } else if (pass->purged > 0) {
         backoff_end(&refused);
     }
 }
@@ -319,7 +273,7 @@ bool holes_purge_idle(unsigned units) {
         note_refusals(&pass);
         uint64_t missed = holes_taken_again() - seen_taken;
         seen_taken += missed;
-        if (missed > pass.found.bytes / MISSED_PART) {
+        if (missed > pass.purged / MISSED_PART) {
             patience = (uint32_t)min_size((size_t)patience * 2, PATIENCE_MOST);
         } else if (patience > 1 && missed == 0) {
             patience--;
@@ -357,23 +311,15 @@ void holes_begin_round(struct search *at, uint32_t heap) {
     *at = (struct search){.heap = heap, .heaps = heap_id_limit() - 1};
 }
 
-static struct holes_found search_on(struct search *at, enum pass_kind kind, unsigned units, size_t wanted) {
-    struct pass pass = {.kind = kind, .units = units, .until_pause = UNITS_AT_ONCE};
+size_t holes_purge_some(struct search *at, unsigned units, size_t wanted) {
+    struct pass pass = {.kind = PASS_SLACK, .units = units, .until_pause = UNITS_AT_ONCE};
     bool asked = !backoff_holds(&refused);
-    while (asked && !holes_round_is_over(at) && pass.found.bytes < wanted && may_go_on(&pass)) {
+    while (asked && !holes_round_is_over(at) && pass.purged < wanted && may_go_on(&pass)) {
         go_on(&pass, at);
     }
     note_refusals(&pass);
     if (!asked || backoff_holds(&refused)) {
         at->heaps = at->classes = at->slabs = 0;
     }
-    return pass.found;
-}
-
-struct holes_found holes_purge_some(struct search *at, unsigned units, size_t wanted) {
-    return search_on(at, PASS_SLACK, units, wanted);
-}
-
-struct holes_found holes_measure_some(struct search *at, unsigned units) {
-    return search_on(at, PASS_MEASURE, units, SIZE_MAX);
+    return pass.purged;
 }

@@ -18,12 +18,6 @@
  * until `units` of work of some 100 ns each are done. Returns whether the next call may find more. While
  * another thread is at it, it does nothing and returns true. */
 bool holes_purge_idle(unsigned units);
-/* What a search found: bytes that it purged; pages that it looked at in some of the holes, and how many of
- * those were resident. */
-struct holes_found {
-    size_t bytes;
-    size_t pages, resident;
-};
 /* Begins a new round of `search` through all heaps, from the one behind id `heap` on. A search is used by one
  * thread at a time. */
 void holes_begin_round(struct search *search, uint32_t heap);
@@ -33,13 +27,8 @@ static inline bool holes_round_is_over(const struct search *search) {
 }
 /* Goes on with the round of `search`: purges holes in slabs to which blocks came back since they were last
  * looked at for holes, until `wanted` bytes are purged, `units` of work are done, or another thread wants the
- * lock of the heap that it is at. */
-struct holes_found holes_purge_some(struct search *search, unsigned units, size_t wanted);
-/* Whether searches may ask the kernel which pages are resident. */
-bool holes_may_ask(void);
-/* Goes on with the round of `search`, in `units` of work, to the next slab that has holes; purges nothing,
- * but counts how many pages of some of these are resident. */
-struct holes_found holes_measure_some(struct search *search, unsigned units);
+ * lock of the heap that it is at. Returns the bytes that it purged. */
+size_t holes_purge_some(struct search *search, unsigned units, size_t wanted);
 /* In a forked child: releases the lock of holes_purge_idle, which a thread of the parent may have held. */
 void holes_turn_lost_by_fork(void);
 /* In a forked child: forgets that the OS refused to purge, because what the parent had locked is not locked

@@ -12,21 +12,6 @@
 
 /* Time after which slack_relieve begins no further look. */
 #define RELIEF_NS 2000000
-/* Where more than 1/MISTAKEN_PART of what a relief purged is taken again, reliefs were not worth it: of the
- * next, only each second is made, then fewer, to each PATIENCE_MOST-th. */
-#define MISTAKEN_PART 2
-#define PATIENCE_MOST 8u
-/* What part of free blocks' memory is resident, the last pages looked at tell: this many, to twice as
- * many. */
-#define SEEN_PAGES ((size_t)256)
-/* The resident part is taken to be 1/RESIDENT_PART at least. */
-#define RESIDENT_PART 4
-/* Units of work in a measurement of the resident part, which one in LOOKS_OF_A_MEASUREMENT looks makes. */
-#define UNITS_OF_A_MEASUREMENT 300
-/* Times RETAIN_MIN, the most that may be free in addition because little is resident: the pages looked at may
- * have been of blocks of other sizes. */
-#define HOLLOW_MORE 3
-#define LOOKS_OF_A_MEASUREMENT 16
 
 /* While more is free than may be, a thread may cache, in small blocks, 1/CACHED_PART of what the program
  * holds: where it caches more, that is what keeps the pages. */
@@ -71,8 +56,6 @@ static uint64_t taken_before; /* holes_taken_again when note_mistakes last looke
 static uint64_t period_ms;    /* os_now_ms when the period began */
 static bool was_mistaken;     /* in this period, what was purged was taken again */
 static uint64_t purged_ever;  /* bytes, by all looks */
-/* Pages that measurements looked at of late, and how many of these were resident. */
-static size_t seen = SEEN_PAGES, seen_resident = SEEN_PAGES;
 
 void slack_lock_lost_by_fork(void) {
     lock_end_fork(&lock, true);
@@ -119,28 +102,9 @@ static int64_t grace_now(void) {
     return (int64_t)max_size(grace, min_size(grace * GRACE_TIMES, most));
 }
 
-/* Bytes above `low` that may be free if all of that is resident. */
-static int64_t bound_if_resident(void) {
-    return slack_allowed() * caution + grace_now();
-}
-
-/* Bytes above `low` that may be free: more where little of it is resident, as in a program that writes to one
- * page of each of its buffers. */
+/* Bytes above `low` that may be free. */
 static int64_t bound(void) {
-    size_t resident = max_size(seen_resident, seen / RESIDENT_PART);
-    int64_t most = bound_if_resident();
-    int64_t more = most * (int64_t)seen / (int64_t)resident - most;
-    int64_t more_most = arena_is_scarce() ? 0 : (int64_t)(HOLLOW_MORE * option_number(OPTION_RETAIN_MIN));
-    return most + (more < more_most ? more : more_most);
-}
-
-static void note_seen(const struct holes_found *found) {
-    seen += found->pages;
-    seen_resident += found->resident;
-    if (seen > 2 * SEEN_PAGES) {
-        seen_resident = seen_resident * SEEN_PAGES / seen;
-        seen = SEEN_PAGES;
-    }
+    return slack_allowed() * caution + grace_now();
 }
 
 /* Bytes to be purged: what is over the bound, and a part of the bound, so that the next look does not find it
@@ -173,50 +137,24 @@ struct found {
     bool more; /* the round has not ended, and there is more to be purged */
 };
 
-/* Whether this look is one to measure: more is free than might be if all of it were resident. Lock held. */
-static bool is_worth_measuring(void) {
-    static unsigned looks;
-    return slack_resident() - low > bound_if_resident() && holes_may_ask() &&
-           looks++ % LOOKS_OF_A_MEASUREMENT == 0;
-}
-
-static void begin_if_over(struct search *search, uint32_t first, uint64_t purged_before) {
-    if (holes_round_is_over(search)) {
-        holes_begin_round(search, first);
-        search->purged = purged_before;
-    }
-}
-
-static void measure(struct search *search, uint32_t first) {
-    begin_if_over(search, first, 0);
-    struct holes_found found = holes_measure_some(search, UNITS_OF_A_MEASUREMENT);
-    lock_acquire(&lock);
-    note_seen(&found);
-    lock_release(&lock);
-}
-
 /* One look: lowers the mark by `again` bytes, then goes on with the round of `search` if there is anything
- * to be purged, or else may go on with that of `measured`. A round that is over begins anew behind heap
- * `first`. */
-static struct found look(struct search *search, struct search *measured, uint32_t first, size_t again) {
+ * to be purged. A round that is over begins anew behind heap `first`. */
+static struct found look(struct search *search, uint32_t first, size_t again) {
     lock_acquire(&lock);
     note_mistakes();
     count_again(again);
     size_t wanted = excess();
-    bool measures = wanted == 0 && is_worth_measuring();
     uint64_t before = purged_ever;
     lock_release(&lock);
-    if (measures) {
-        measure(measured, first);
-    }
     if (wanted == 0) {
         return (struct found){0, false};
     }
-    begin_if_over(search, first, before);
-    struct holes_found holes = holes_purge_some(search, UNITS_AT_A_LOOK, wanted);
-    size_t bytes = holes.bytes;
+    if (holes_round_is_over(search)) {
+        holes_begin_round(search, first);
+        search->purged = before;
+    }
+    size_t bytes = holes_purge_some(search, UNITS_AT_A_LOOK, wanted);
     lock_acquire(&lock);
-    note_seen(&holes);
     purged += bytes;
     purged_ever += bytes;
     if (bytes >= wanted / WORTHWHILE_PART) {
@@ -244,8 +182,8 @@ void slack_look(struct heap *self) {
     size_t again = self->page_bytes;
     self->unlooked_bytes = SLACK_LOOK_BYTES;
     self->page_bytes = 0;
-    struct found found = look(&self->search, &self->measured, self->id - 1,
-                              again); /* its own heap first: threads do not meet there */
+    /* Its own heap first: threads do not meet there. */
+    struct found found = look(&self->search, self->id - 1, again);
     if (found.bytes > 0) {
         lock_acquire(&lock);
         count_again(found.bytes); /* where that was found, there may be as much again */
@@ -265,42 +203,15 @@ void slack_look(struct heap *self) {
     arena_look(); /* the more blocks are free in slabs, the fewer free slabs may be resident */
 }
 
-/* Whether this relief is to be made. Where more than a part of `purged_before`, which the last one purged,
- * was taken again since, the next ones come seldom. */
-static bool is_worth_it(uint64_t purged_before) {
-    static uint64_t taken_then;
-    static unsigned patience = 1, passed;
-    uint64_t taken = holes_taken_again() - taken_then;
-    if (purged_before > 0 && taken > purged_before / MISTAKEN_PART) {
-        patience = (unsigned)min_size((size_t)patience * 2, PATIENCE_MOST);
-    } else if (purged_before > 0 && patience > 1) {
-        patience--;
-    }
-    taken_then += taken;
-    if (++passed < patience) {
-        return false;
-    }
-    passed = 0;
-    return true;
-}
-
 COLD bool slack_relieve(void) {
-    static struct search search, measured;
-    static size_t purged_before;
+    static struct search search;
     static bool is_on;
     if (!is_on) {
-        bool worth_it = is_worth_it(purged_before);
-        purged_before = 0;
-        if (!worth_it) {
-            return false;
-        }
         search = (struct search){.heaps = 0}; /* where the last one was done, more may be free by now */
     }
     uint64_t until = os_now_ns() + RELIEF_NS;
     do {
-        struct found found = look(&search, &measured, 0, 0);
-        purged_before += found.bytes;
-        is_on = found.more;
+        is_on = look(&search, 0, 0).more;
     } while (is_on && os_now_ns() < until);
     return is_on;
 }

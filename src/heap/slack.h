@@ -5,8 +5,7 @@
  * resident at all, what is over that is looked for and given back (holes.h), a little with each few hundred
  * KiB of blocks that come back, by the threads that return them. What cannot be is in pages that other blocks
  * share, and counts no more until there is less of it. A program that takes again what it was relieved of may
- * have that much more, and one with threads that uses little of its blocks a few MiB more: of what is free,
- * little is resident then.
+ * have that much more.
  *
  * Promises no lock while blocks move, and one atomic addition for each 64 KiB of them; that the looks cost in
  * proportion to what is returned. Relies on holes and the arena.
