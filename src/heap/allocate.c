@@ -323,6 +323,32 @@ static inline bool may_stay(size_t held, size_t size) {
     return size <= held && (size > held / 2 || held <= 16);
 }
 
+/* Gives a large or huge block room for `size` bytes where it stands, or moves its pages; NULL if it must be
+ * copied. */
+static void *resize_large(void *p, size_t held, size_t size) {
+    void *resized = large_resize(thread_heap_get(), p, size);
+    if (resized != NULL) {
+        note_resized(resized, held);
+    }
+    return resized;
+}
+
+/* A program that reads into a large buffer, and then gives back what it did not need, wants such a buffer
+ * again: copied, the block leaves it all of its pages. */
+static void *reallocate_large(void *p, size_t size) {
+    size_t held = large_usable_size("invalid realloc", p);
+    bool leaves = held <= LARGE_MAX_BYTES && size <= held / 2;
+    void *resized = leaves ? NULL : resize_large(p, held, size);
+    if (resized != NULL) {
+        return resized;
+    }
+    resized = reallocate_by_copy(p, held, size);
+    if (UNLIKELY(resized == p)) {
+        resize_large(p, held, size); /* there is no memory for a copy */
+    }
+    return resized;
+}
+
 static NOINLINE void *reallocate_otherwise(void *p, size_t size, uint32_t word) {
     enum whose owner = whose(p, word);
     if (owner == NOT_OURS) {
@@ -334,22 +360,12 @@ static NOINLINE void *reallocate_otherwise(void *p, size_t size, uint32_t word) 
     if (size > REQUEST_MAX_BYTES) {
         return out_of_memory(size);
     }
-    size_t held;
-    if (owner == OURS_CLASS) {
-        heap_check_block("invalid realloc", p);
-        held = size_classes[page_word_class(word)].bytes;
-        if (may_stay(held, size)) {
-            return p;
-        }
-    } else {
-        held = large_usable_size("invalid realloc", p);
-        void *resized = large_resize(thread_heap_get(), p, size);
-        if (resized != NULL) {
-            note_resized(resized, held);
-            return resized;
-        }
+    if (owner == OURS_LARGE) {
+        return reallocate_large(p, size);
     }
-    return reallocate_by_copy(p, held, size);
+    heap_check_block("invalid realloc", p);
+    size_t held = size_classes[page_word_class(word)].bytes;
+    return may_stay(held, size) ? p : reallocate_by_copy(p, held, size);
 }
 
 void *reallocate(void *p, size_t size) {

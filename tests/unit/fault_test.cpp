@@ -610,6 +610,33 @@ TEST(FaultOfReserve, LeavesABlockWhereItIsThatIsToShrink) {
     }
 }
 
+TEST(FaultOfReserve, ABlockThatIsToShrinkLeavesTheRestToOthers) {
+    constexpr std::size_t kWanted = 100 << 10;
+    std::vector<void *> blocks(20);
+    for (void *&block : blocks) {
+        block = hak_malloc(kMiB);
+        fill_pattern(block, kWanted, 1);
+    }
+    os_fault_set(OS_FAULT_RESERVE, 0, kEveryCall);
+    os_fault_set(OS_FAULT_COMMIT, 0, kEveryCall);
+    std::vector<void *> others;
+    for (std::size_t size : {kMiB, std::size_t{64 << 10}}) {
+        while (void *block = hak_malloc(size)) {
+            others.push_back(block);
+        }
+    }
+    for (void *&block : blocks) {
+        block = hak_realloc(block, kWanted);
+        ASSERT_NE(block, nullptr);
+        EXPECT_TRUE(pattern_intact(block, kWanted, kWanted, 1));
+        others.push_back(hak_malloc(kMiB / 2));
+        EXPECT_NE(others.back(), nullptr);
+    }
+    switch_faults_off();
+    free_blocks(others);
+    free_blocks(blocks);
+}
+
 // Of blocks freed in no order, the few that a thread keeps for its next allocations lie in most of their
 // slabs.
 class FaultOfReserveAfterADrop : public testing::TestWithParam<void *(*)(std::size_t)> {};

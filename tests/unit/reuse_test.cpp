@@ -160,6 +160,29 @@ TEST(Reuse, OfSlabsByOtherSizesEndsWhereAllAreInUse) {
     EXPECT_LT(hakmem_test::counter("slabs_created") - had, kSizes * kRounds / 10);
 }
 
+// As a program does that reads into a large buffer, and keeps what it got.
+TEST(Reuse, OfABufferThatIsShrunkTakesNoNewPages) {
+    constexpr std::size_t kRounds = 4000;
+    Random random(1);
+    PointerArray kept(64);
+    std::size_t faults = 0;
+    for (std::size_t i = 0; i < kRounds; i++) {
+        if (i == kRounds / 4) {
+            faults = hakmem_test::faults_so_far();
+        }
+        void *buffer = hak_malloc(kMiB);
+        const std::size_t used = 70'000 + random.below(130'000);
+        touch(buffer, used, 4096);
+        void *&block = kept[random.below(kept.size())];
+        hak_free(block);
+        block = hak_realloc(buffer, used);
+    }
+    EXPECT_LE(hakmem_test::faults_so_far() - faults, kRounds * 3 / 4);
+    for (void *block : kept) {
+        hak_free(block);
+    }
+}
+
 // Threads whose sizes are others in each batch: of the pages that are given back, most are wanted again, and
 // once that is seen, magazines need not be small for their sake.
 TEST(Reuse, OfPurgedPagesLetsMagazinesBeLarge) {
