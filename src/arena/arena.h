@@ -45,8 +45,9 @@ struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_stat
 void arena_give(struct slab *head, size_t used_bytes, bool bitmap_touched);
 
 /* Takes a run of whole superslabs of at least `bytes`, on a multiple of `alignment` (a power of two), as
- * SLAB_LARGE. `zeros` gets what of it surely reads as zero. NULL if the OS gives nothing. */
-struct slab *arena_take_huge(size_t bytes, size_t alignment, struct zeros *zeros);
+ * SLAB_LARGE; for a block that `grows`, rather where it can go on growing. `zeros` gets what of it surely
+ * reads as zero. NULL if the OS gives nothing. */
+struct slab *arena_take_huge(size_t bytes, size_t alignment, bool grows, struct zeros *zeros);
 /* Gives a run of whole superslabs back; `resident` is false if its pages were moved away. */
 void arena_give_huge(struct slab *head, bool resident);
 

@@ -12,6 +12,9 @@
  * superslab takes memory, a gigabyte of it for 60 TiB. */
 #define ASKED_FOR_BYTES ((size_t)16 << 30)
 
+/* With each block that begins to grow, so much less is known of how long others became. */
+#define FORGOTTEN_PART 8
+
 /* A superslab of which no more slabs than this are resident may come anew as a huge page. */
 #define SPARSE_SLABS 8
 
@@ -43,7 +46,7 @@ void arena_end_region(struct region *r) {
  * not stay: each failure would leave one more, and what its metadata takes is not there for blocks. */
 static bool fits_in_new(size_t superslabs, size_t alignment, size_t with_slack, struct huge_fit *best) {
     struct region *r = arena_add_region(with_slack, with_slack > region_shared_superslabs());
-    bool fits = r != NULL && huge_fit_find(superslabs, alignment, best);
+    bool fits = r != NULL && huge_fit_find(superslabs, alignment, 0, best);
     if (r != NULL && (!fits || best->region != r)) {
         arena_end_region(r);
     }
@@ -101,7 +104,16 @@ COLD static bool may_have(size_t bytes) {
     return locks || os_could_commit(bytes);
 }
 
-struct slab *arena_take_huge(size_t bytes, size_t alignment, struct zeros *zeros) {
+/* Superslabs that a block of so many should have room for, because it grows: twice as many, and as many as
+ * others of late. */
+static size_t room_to_grow(size_t superslabs) {
+    size_t room = max_size(arena.grown_superslabs, 2 * superslabs);
+    arena.grown_superslabs -= arena.grown_superslabs / FORGOTTEN_PART;
+    arena.grown_superslabs = max_size(arena.grown_superslabs, superslabs);
+    return room;
+}
+
+struct slab *arena_take_huge(size_t bytes, size_t alignment, bool grows, struct zeros *zeros) {
     size_t superslabs = superslabs_of(bytes);
     size_t with_slack = superslabs + (alignment > SUPERSLAB_BYTES ? alignment >> SUPERSLAB_SHIFT : 0);
     struct slab *slab = NULL;
@@ -114,11 +126,12 @@ struct slab *arena_take_huge(size_t bytes, size_t alignment, struct zeros *zeros
         return NULL;
     }
     lock_acquire(&arena.lock);
-    bool fits = huge_fit_find(superslabs, alignment, &place) ||
+    size_t room = grows ? room_to_grow(superslabs) : 0;
+    bool fits = huge_fit_find(superslabs, alignment, room, &place) ||
                 fits_in_new(superslabs, alignment, with_slack, &place);
     if (!fits) {
         arena_wait_for_purge(); /* as in arena_take */
-        fits = huge_fit_find(superslabs, alignment, &place) ||
+        fits = huge_fit_find(superslabs, alignment, room, &place) ||
                (arena_end_idle_regions() && fits_in_new(superslabs, alignment, with_slack, &place));
     }
     if (fits) {
@@ -234,6 +247,7 @@ static bool lengthen(struct slab *head, size_t bytes) {
         behind_take(r, end - 1, r->states[end - 1].behind & wanted_slabs);
         if (wanted_end > end) {
             claim_superslabs(head, r, end, wanted_end - end, bytes);
+            arena.grown_superslabs = max_size(arena.grown_superslabs, wanted_end - had.first);
         }
         arena_set_span(head, bytes);
     }

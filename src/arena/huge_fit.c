@@ -10,6 +10,7 @@ bool huge_fit_is_free(const struct region *r, size_t s) {
 struct search {
     size_t superslabs;
     size_t step;  /* between places where it may begin */
+    size_t room;  /* superslabs that should be free from there on */
     bool sparing; /* rather where little has to be made usable, which the OS has just refused */
 };
 
@@ -69,13 +70,18 @@ static bool better(const struct huge_fit *run, const struct huge_fit *than, bool
     if (sparing && run->uncommitted != than->uncommitted) {
         return run->uncommitted < than->uncommitted;
     }
+    if (run->room != than->room) {
+        return run->room > than->room;
+    }
     return run->dirty != than->dirty ? run->dirty > than->dirty : run->length < than->length;
 }
 
-/* Makes `run` the best so far if it is better. */
-static void consider(const struct search *search, struct huge_fit run, struct huge_fit *best) {
+/* Makes `run`, in a free stretch that ends at `stretch_end`, the best so far if it is better. */
+static void consider(const struct search *search, struct huge_fit run, size_t stretch_end,
+                     struct huge_fit *best) {
     size_t end = run.first + search->superslabs;
     run.uncommitted = end - min_size(end, run.region->committed);
+    run.room = min_size(stretch_end - run.first, search->room);
     if (best->region == NULL || better(&run, best, search->sparing)) {
         *best = run;
     }
@@ -96,7 +102,7 @@ static void fit_within(const struct search *search, struct region *r, size_t beg
     }
     bool any = dirty_between(r, lowest, end, &first_dirty, &last_dirty);
     if (!any || first_dirty >= lowest + superslabs) {
-        consider(search, (struct huge_fit){.region = r, .first = lowest, .length = end - begin}, best);
+        consider(search, (struct huge_fit){.region = r, .first = lowest, .length = end - begin}, end, best);
     }
     if (!any) {
         return;
@@ -109,7 +115,8 @@ static void fit_within(const struct search *search, struct region *r, size_t beg
         dirty += dirty_in(r, s);
     }
     for (; first + superslabs <= end && first <= last_dirty; first += step) {
-        consider(search, (struct huge_fit){r, first, end - begin, dirty, 0}, best);
+        struct huge_fit run = {.region = r, .first = first, .length = end - begin, .dirty = dirty};
+        consider(search, run, end, best);
         for (size_t k = first; k < first + step; k++) {
             dirty -= dirty_in(r, k);
             dirty += k + superslabs < end ? dirty_in(r, k + superslabs) : 0;
@@ -117,8 +124,7 @@ static void fit_within(const struct search *search, struct region *r, size_t beg
     }
 }
 
-/* The free run that needs the fewest pages from the OS; of equals the one in the shortest free one, so that
- * long ones stay, and of those the lowest. */
+/* The best of all free runs: see huge_fit.h. */
 static bool find_run(const struct search *search, struct huge_fit *best) {
     best->region = NULL;
     for (struct region *r = arena.oldest; r != NULL; r = r->next) {
@@ -131,8 +137,8 @@ static bool find_run(const struct search *search, struct huge_fit *best) {
     return best->region != NULL;
 }
 
-bool huge_fit_find(size_t superslabs, size_t alignment, struct huge_fit *best) {
-    struct search search = {superslabs, max_size(alignment >> SUPERSLAB_SHIFT, 1), false};
+bool huge_fit_find(size_t superslabs, size_t alignment, size_t room, struct huge_fit *best) {
+    struct search search = {superslabs, max_size(alignment >> SUPERSLAB_SHIFT, 1), room, false};
     if (!find_run(&search, best)) {
         return false;
     }

@@ -1,7 +1,8 @@
 /* Where a run of superslabs goes: the search for a place.
  *
- * Promises the free place that needs the fewest pages from the OS; of equals one in the shortest free
- * stretch, so that long ones stay, and of those the lowest. Looks at every free superslab. The caller holds
+ * Promises the free place with the room that is wanted, or most of it; of equals the one that needs the
+ * fewest pages from the OS, of those one in the shortest free stretch, so that long ones stay, and then the
+ * lowest. Looks at every free superslab. The caller holds
  * the arena's lock. Relies on regions.
  */
 #ifndef HAKMEM_ARENA_HUGE_FIT_H
@@ -13,12 +14,13 @@ struct huge_fit {
     struct region *region;
     size_t first, length; /* the run begins there, in a free stretch of this length */
     size_t dirty;         /* resident slabs in it */
+    size_t room;          /* free superslabs from its first on, as far as they are wanted */
     size_t uncommitted;   /* superslabs that have to be made usable for it */
 };
 
-/* Finds a place for `superslabs` on a multiple of `alignment` (a power of two), and makes all of it usable.
- * False if no region has one. */
-bool huge_fit_find(size_t superslabs, size_t alignment, struct huge_fit *out);
+/* Finds a place for `superslabs` on a multiple of `alignment` (a power of two), and makes all of it usable;
+ * rather one where `room` superslabs would fit. False if no region has one. */
+bool huge_fit_find(size_t superslabs, size_t alignment, size_t room, struct huge_fit *out);
 
 /* Whether a superslab is wholly free; what is not committed yet is as good as that. */
 bool huge_fit_is_free(const struct region *region, size_t superslab);

@@ -52,6 +52,7 @@ struct arena {
     struct backoff refused;
     bool memory_locked; /* the program has locked memory: what is committed of regions `locked` is resident */
     bool locked_in_new; /* regions that are made from now on are `locked` */
+    size_t grown_superslabs; /* what the longest block that grew of late came to */
     struct left left;
     struct retention retention;
     uint64_t purges, purged_bytes, decayed_bytes, hole_bytes;

@@ -342,7 +342,14 @@ static void *reallocate_large(void *p, size_t size) {
     if (resized != NULL) {
         return resized;
     }
+    struct heap *heap = thread_heap_get();
+    if (heap != NULL) {
+        heap->grows = size > held;
+    }
     resized = reallocate_by_copy(p, held, size);
+    if (heap != NULL) {
+        heap->grows = false;
+    }
     if (UNLIKELY(resized == p)) {
         resize_large(p, held, size); /* there is no memory for a copy */
     }

@@ -42,7 +42,7 @@ static NOINLINE void *allocate_run(struct heap *heap, size_t size, size_t alignm
         if (heap != NULL) {
             (void)runs_return(heap); /* they may lie where the block has room */
         }
-        slab = arena_take_huge(span, alignment, zeros);
+        slab = arena_take_huge(span, alignment, heap != NULL && heap->grows, zeros);
     } else {
         unsigned alignment_slabs = (unsigned)max_size(alignment >> SLAB_SHIFT, 1);
         enum arena_use use = !testimony_expects_filled(span) ? ARENA_USE_UNKNOWN

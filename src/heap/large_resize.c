@@ -14,7 +14,7 @@
  * none. */
 static void *move_huge(struct heap *heap, struct slab *slab, void *p, size_t span) {
     struct zeros zeros;
-    struct slab *target = arena_take_huge(span, SUPERSLAB_BYTES, &zeros);
+    struct slab *target = arena_take_huge(span, SUPERSLAB_BYTES, true, &zeros);
     if (target == NULL) {
         return NULL;
     }

@@ -260,6 +260,26 @@ TEST_F(HugeLane, TheBoundHoldsWhereProgramsAskForHugePages) {
     meter.expect_growth_within(20 * kMiB, "after all was freed");
 }
 
+// The shortest hole that it fits into would be too short again, each time.
+TEST_F(HugeLane, BlocksThatGrowBeginWhereTheyCanGoOn) {
+    constexpr std::size_t kLength = 16 * kMiB;
+    void *hole = hak_malloc(12 * kMiB);
+    void *behind_it = hak_malloc(kSuperslab + kPage);
+    hak_free(hole);
+    std::uint64_t moves = 0;
+    for (std::size_t round = 0; round < 10; round++) {
+        void *block = nullptr;
+        for (std::size_t size = 64 * kKiB; size <= kLength; size += 64 * kKiB) {
+            block = hak_realloc(block, size);
+            ASSERT_NE(block, nullptr);
+        }
+        hak_free(block);
+        moves = round == 0 ? hakmem_test::counter("huge_remaps") : moves;
+    }
+    EXPECT_EQ(hakmem_test::counter("huge_remaps"), moves) << "after the first block";
+    hak_free(behind_it);
+}
+
 // The end of a block lies on a huge page only where it nearly fills it.
 TEST_F(HugeLane, WastesNextToNothingBehindABlock) {
     for (const std::size_t rest : {kSuperslab / 8, kSuperslab / 2, kSuperslab * 7 / 8}) {
