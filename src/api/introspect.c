@@ -6,6 +6,7 @@
 #include "base/version.h"
 #include "heap/allocate.h"
 #include "heap/collect.h"
+#include "heap/event.h"
 #include "heap/flush.h"
 #include "heap/holes.h"
 #include "heap/magazine.h"
@@ -91,6 +92,7 @@ size_t hak_collect(void) {
     tails_purge_all();
     arena_purge_all();
     arena_figures(&after);
+    heap_event(HEAP_EVENT_ON_REQUEST);
     return (size_t)(after.purged_bytes - before.purged_bytes);
 }
 

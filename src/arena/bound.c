@@ -26,10 +26,6 @@ bool arena_is_large(void) {
     return atomic_load_explicit(&arena.used_seen, memory_order_relaxed) >= ARENA_LARGE_SLABS;
 }
 
-size_t arena_used_bytes(void) {
-    return atomic_load_explicit(&arena.used_seen, memory_order_relaxed) << SLAB_SHIFT;
-}
-
 /* Free blocks in slabs. Many threads change the sum, so it has a line of its own. relaxed everywhere: it
  * orders nothing */
 static struct { _Alignas(2 * CACHE_LINE_BYTES) _Atomic int64_t bytes; } slack;

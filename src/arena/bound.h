@@ -17,13 +17,11 @@
 
 /* Whether so much is in use (ARENA_LARGE_SLABS) that a slab more or less does not matter. */
 bool arena_is_large(void);
-/* Bytes in use for the arena just now, or a moment ago. */
-size_t arena_used_bytes(void);
 /* Adds `bytes`, perhaps negative, to the slack: what of the memory in use is free blocks in slabs, so that
  * less of the rest may stay resident. Any thread; one atomic addition. */
 void arena_add_slack(int64_t bytes);
 int64_t arena_slack(void);
-/* Bytes that the program holds: what is in use without slack and kept runs. */
+/* Bytes that the program holds just now, or a moment ago: what is in use without slack and kept runs. */
 size_t arena_held_bytes(void);
 /* Adds `bytes`, perhaps negative, to what of the slack is in stocks, which can go back to their slabs: they
  * and what is dirty may be an eighth more together than what is dirty alone. Any thread; one atomic

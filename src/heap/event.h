@@ -14,6 +14,7 @@
 enum heap_event_place {
     HEAP_EVENT_IN_PROGRAM,
     HEAP_EVENT_IN_BACKGROUND, /* in the library's own thread, which has little stack */
+    HEAP_EVENT_ON_REQUEST,    /* the program has asked for something after which all may be different */
 };
 typedef void heap_event_listener_function(enum heap_event_place place);
 

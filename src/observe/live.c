@@ -46,19 +46,23 @@
 #define ALL_CHANGE_BYTES ((size_t)64 << 20)
 #define ALL_CHANGE_PART 2
 #define CHANGE_INTERVAL_PART 16
+/* Publications in one millisecond, at most: a program may go up and down by that much with each call. */
+#define AT_ONCE_MOST 4
 /* After a change the clock is looked at once in this part of OS_TICKS_SHORT. */
 #define TICKS_PART_IF_CHANGED 16
-/* How long a thread works on a publication at a time. */
+/* How long a thread works on a publication at a time, and how often in a row where the program waits for
+ * it: 0.1 s. */
 #define STEP_NS 100000
+#define STEPS_MOST 1000
 #define NEVER UINT64_MAX
 
 /* When a thread shall next call serve_now, in milliseconds of os_now_ms. relaxed everywhere: a hint; the
  * handler of a signal sets it, too */
 static _Atomic uint64_t due_ms;
-/* When a thread shall call serve_now if the memory in use is far from used_then, what it was at the last
+/* When a thread shall call serve_now if what the program holds is far from held_then, what it was at the last
  * call. relaxed everywhere: hints */
 static _Atomic uint64_t due_if_changed_ms;
-static _Atomic size_t used_then;
+static _Atomic size_t held_then;
 /* os_ticks when a thread last read the clock. relaxed everywhere: a hint */
 static _Atomic uint64_t looked_ticks;
 /* The signal for the statistics has come. relaxed everywhere: a wish that needs nothing else */
@@ -74,7 +78,9 @@ static struct {
     bool refused;         /* the page cannot be made, or must not be used any more */
     bool counting;        /* the census is under way */
     unsigned change_part; /* a change publishes after 1/change_part of the interval; 0 before the first */
-    bool of_parent;       /* in a child: the page stays only until the publication under way has ended */
+    uint64_t change_due;  /* due_if_changed_ms was set to that `at_once` times */
+    unsigned at_once;
+    bool of_parent;   /* in a child: the page stays only until the publication under way has ended */
     uint64_t cost_ns; /* what the last step of a publication took, or the last publication in its last step */
     struct census census; /* of the next publication, as far as it is */
 } live;
@@ -181,8 +187,19 @@ static uint64_t serve(uint64_t now_ms, enum heap_event_place place) {
     return pause;
 }
 
-static COLD void serve_now(uint64_t now_ms, enum heap_event_place place) {
+/* When a change is to be published, where the next publication is due after `pause`. The caller is the
+ * holder. */
+static uint64_t due_if_changed(uint64_t pause) {
+    uint64_t due = os_now_ms() + pause / live.change_part;
+    live.at_once = due == live.change_due ? live.at_once + 1 : 1;
+    live.change_due = due;
+    return due + (live.at_once >= AT_ONCE_MOST);
+}
+
+/* Returns whether a publication is under way that the caller, who was the holder, may go on with. */
+static COLD bool serve_now(uint64_t now_ms, enum heap_event_place place) {
     int saved_errno = errno;
+    bool more = false;
     if (os_in_own_process() && hold(SOMEBODY)) { /* a child of vfork must not publish */
         /* Only for the first step of a publication; the others belong to the same one. */
         if (!live.counting) {
@@ -194,28 +211,29 @@ static COLD void serve_now(uint64_t now_ms, enum heap_event_place place) {
         atomic_store_explicit(&due_ms, NEVER, memory_order_relaxed);
         uint64_t pause = serve(now_ms, place);
         uint64_t never = NEVER;
-        atomic_store_explicit(&used_then, arena_used_bytes(), memory_order_relaxed);
-        atomic_store_explicit(&due_if_changed_ms,
-                              pause == NEVER ? NEVER : os_now_ms() + pause / live.change_part,
+        atomic_store_explicit(&held_then, max_size(arena_held_bytes(), 1), memory_order_relaxed);
+        atomic_store_explicit(&due_if_changed_ms, pause == NEVER ? NEVER : due_if_changed(pause),
                               memory_order_relaxed);
         if (pause != NEVER) {
             atomic_compare_exchange_strong_explicit(&due_ms, &never, os_now_ms() + pause,
                                                     memory_order_relaxed, memory_order_relaxed);
         }
+        more = live.counting;
         atomic_store_explicit(&holder, NOBODY, memory_order_release);
     }
     errno = saved_errno;
+    return more;
 }
 
 static ALWAYS_INLINE bool has_changed_by(size_t least, size_t part) {
-    size_t now = arena_used_bytes();
-    size_t then = atomic_load_explicit(&used_then, memory_order_relaxed);
+    size_t now = arena_held_bytes();
+    size_t then = atomic_load_explicit(&held_then, memory_order_relaxed);
     size_t change = now > then ? now - then : then - now;
     return change > max_size(least, then / part);
 }
 
 OFTEN static bool much_has_changed(void) {
-    bool first = atomic_load_explicit(&used_then, memory_order_relaxed) == 0;
+    bool first = atomic_load_explicit(&held_then, memory_order_relaxed) == 0;
     return has_changed_by(first ? FIRST_CHANGE_BYTES : CHANGE_BYTES, CHANGE_PART);
 }
 
@@ -242,7 +260,18 @@ OFTEN static bool has_just_looked(bool changed) {
     return false;
 }
 
+/* Publishes what is now, and takes up requests; only in a process that has published before. */
+static COLD void serve_all(void) {
+    bool published = atomic_load_explicit(&held_then, memory_order_relaxed) != 0;
+    for (int i = 0; published && i < STEPS_MOST && serve_now(os_now_ms(), HEAP_EVENT_IN_PROGRAM); i++) {
+    }
+}
+
 OFTEN static void on_event(enum heap_event_place place) {
+    if (UNLIKELY(place == HEAP_EVENT_ON_REQUEST)) {
+        serve_all();
+        return;
+    }
     bool changed = much_has_changed();
     if (has_just_looked(changed) && !(changed && all_has_changed())) {
         return;
@@ -287,7 +316,7 @@ OFTEN void live_start(int stats_signal) {
     counters_begin_at(loaded_ms());
     bool listens = stats_signal != 0 && os_on_signal(stats_signal, at_signal);
     if (stats_signal != 0 && !listens) {
-        report_line("HAKMEM_STATS_SIGNAL: this signal cannot be used for that; ignored");
+        report_line("HAKMEM_STATS_SIGNAL: this signal cannot be used for that (10, SIGUSR1, can); ignored");
     }
     if (publishes || listens) {
         atomic_store_explicit(&due_ms, publishes ? loaded_ms() + FIRST_MS : NEVER, memory_order_relaxed);

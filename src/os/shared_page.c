@@ -67,10 +67,13 @@ static void name_file(struct shared_file *file) {
 #define KEPT_MS ((uint64_t)3600 * 1000)
 /* Reads of the folder in one sweep, of 4 KiB each. */
 #define SWEEP_BUFFERS_MOST 64
-/* Files of dead processes that stay at most: a container's /dev/shm is small. */
+/* Files of dead processes that stay at most, since a container's /dev/shm is small: of those that lived for
+ * some seconds, which published PUBLISHED_LEAST times, and of others, of which a shell script leaves many. */
 #define KEPT_MOST 32
-/* Where the file says when it was written last (published_ms of struct live_page). */
-#define PUBLISHED_MS_OFFSET 56
+#define KEPT_OF_OTHERS_MOST 16
+#define PUBLISHED_LEAST 64
+/* Where the file says how often and when it was written (sequence and published_ms of struct live_page). */
+#define PUBLISHED_OFFSET 48
 
 /* What SYS_getdents64 writes: struct linux_dirent64. */
 struct directory_entry {
@@ -101,10 +104,14 @@ static int process_of(const char *name, const char *own_name, bool *answer) {
     return process > INT_MAX ? 0 : (int)process;
 }
 
-/* Whether the file is this user's and was written last more than KEPT_MS ago, as it says itself, or, of an
- * `answer`, the file system. */
-static bool is_old(int directory, const char *name, bool answer) {
-    uint64_t published_ms = 0;
+struct published {
+    uint64_t times;
+    uint64_t last_ms;
+};
+
+/* When the file was written, as it says itself, or, of an `answer`, the file system; false if that is not
+ * known, or it is not this user's. */
+static bool read_published(int directory, const char *name, bool answer, struct published *out) {
     struct stat status;
     int fd = (int)syscall(SYS_openat, directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
@@ -112,34 +119,48 @@ static bool is_old(int directory, const char *name, bool answer) {
     }
     bool known = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid();
     if (known && answer) {
-        published_ms = (uint64_t)status.st_mtim.tv_sec * 1000;
+        *out = (struct published){.last_ms = (uint64_t)status.st_mtim.tv_sec * 1000};
     } else if (known) {
-        known = syscall(SYS_pread64, fd, &published_ms, sizeof published_ms, (off_t)PUBLISHED_MS_OFFSET) ==
-                (long)sizeof published_ms;
+        known = syscall(SYS_pread64, fd, out, sizeof *out, (off_t)PUBLISHED_OFFSET) == (long)sizeof *out;
     }
     os_close(fd);
-    return known && published_ms + KEPT_MS < os_real_ms();
+    return known;
 }
+
+static bool is_old(const struct published *published) {
+    return published->last_ms + KEPT_MS < os_real_ms();
+}
+
+/* Files of dead processes that have been found: as KEPT_MOST, and KEPT_OF_OTHERS_MOST. */
+struct left {
+    int served, others;
+};
 
 /* Whether a file that processes which were killed, called _exit or became another program have left is to go;
  * `left` counts those of processes. */
-static bool is_of_no_use(int directory, const char *name, const char *own_name, int *left) {
+static bool is_of_no_use(int directory, const char *name, const char *own_name, struct left *left) {
+    struct published published;
     bool answer = false;
     int process = process_of(name, own_name, &answer);
     if (process == 0) {
         return false;
     }
     if (answer) { /* a client takes it at once, or was killed */
-        return is_old(directory, name, true);
+        return read_published(directory, name, true, &published) && is_old(&published);
     }
-    return kill(process, 0) != 0 && errno == ESRCH && (++*left > KEPT_MOST || is_old(directory, name, false));
+    if (kill(process, 0) == 0 || errno != ESRCH || !read_published(directory, name, false, &published)) {
+        return false;
+    }
+    bool too_many = published.times >= PUBLISHED_LEAST ? ++left->served > KEPT_MOST
+                                                       : ++left->others > KEPT_OF_OTHERS_MOST;
+    return too_many || is_old(&published);
 }
 
 /* Removes files that are of no use any more. `own`: the process's own file. */
 static void sweep(const struct shared_file *own) {
     /* Static, because a coroutine may have little stack; one thread at a time makes the process's file. */
     static _Alignas(struct directory_entry) char entries[4096];
-    int left = 0;
+    struct left left = {0, 0};
     int directory = (int)syscall(SYS_openat, AT_FDCWD, "/dev/shm", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     long filled = 1;
     for (int i = 0; directory >= 0 && i < SWEEP_BUFFERS_MOST && filled > 0; i++) {

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -221,6 +222,17 @@ TEST(Live, PublishNowMeasures) {
     EXPECT_GT(page.sequence(), sequence);
 }
 
+TEST(Live, ARequestToGiveMemoryBackPublishesAndAnswers) {
+    wait_for_page(getpid());
+    const Page page(getpid());
+    for (int i = 0; i < 5; i++) {
+        const std::uint64_t sequence = page.sequence();
+        hak_collect();
+        EXPECT_GT(page.sequence(), sequence);
+    }
+    EXPECT_EQ(page.request(7, 0, "", [] { hak_collect(); }), 0);
+}
+
 // Neither a refill nor a flush comes of it.
 TEST(Live, AnswersAProgramThatOnlyExchangesBlocksForOthersOfTheirSize) {
     wait_for_page(getpid());
@@ -317,6 +329,44 @@ TEST(Live, AChildMakesAPageOfItsOwnAndLeavesItsParentsAlone) {
     EXPECT_EQ(status, 0);
     EXPECT_EQ(page.field<std::uint32_t>(8), static_cast<std::uint32_t>(getpid()));
     EXPECT_NE(page.text().find("\"pid\":" + std::to_string(getpid()) + ","), std::string::npos);
+}
+
+// Of a service that crashed, however many short programs come after it.
+TEST(Live, TheLastFiguresOfAServiceStayWhereManyOthersAreLeft) {
+    constexpr pid_t kNoProcess = 5'000'000; // more than any kernel gives
+    const auto leave = [](pid_t pid, std::uint64_t publications) {
+        std::vector<std::uint64_t> page(512);
+        struct timespec now {};
+        clock_gettime(CLOCK_REALTIME, &now);
+        page[6] = publications;
+        page[7] = static_cast<std::uint64_t>(now.tv_sec) * 1000;
+        const std::string path = path_of(pid);
+        const int fd = open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+        EXPECT_EQ(write(fd, page.data(), 4096), 4096) << path;
+        close(fd);
+        return path;
+    };
+    wait_for_page(getpid());
+    const std::string service = leave(kNoProcess, 10'000);
+    std::vector<std::string> others;
+    for (pid_t i = 1; i <= 100; i++) {
+        others.push_back(leave(kNoProcess + i, 2));
+    }
+    const pid_t child = fork();
+    if (child == 0) {
+        wait_for_page(getpid());
+        unlink(path_of(getpid()).c_str());
+        _exit(0);
+    }
+    ASSERT_EQ(waitpid(child, nullptr, 0), child);
+    EXPECT_EQ(access(service.c_str(), F_OK), 0);
+    EXPECT_LE(std::count_if(others.begin(), others.end(),
+                            [](const std::string &path) { return access(path.c_str(), F_OK) == 0; }),
+              40);
+    unlink(service.c_str());
+    for (const std::string &path : others) {
+        unlink(path.c_str());
+    }
 }
 
 // What a client that was killed has left of an answer, as old as the files of processes that crashed.
