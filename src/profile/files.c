@@ -171,7 +171,7 @@ OFTEN void files_at_start(void) {
     if (number != 0 && number == option_number(OPTION_STATS_SIGNAL)) {
         report_line("HAKMEM_PROF_SIGNAL: this signal is that of HAKMEM_STATS_SIGNAL; ignored");
     } else if (number != 0 && !os_on_signal((int)number, at_signal)) {
-        report_line("HAKMEM_PROF_SIGNAL: this signal cannot be used for that; ignored");
+        report_line("HAKMEM_PROF_SIGNAL: this signal cannot be used for that (10, SIGUSR1, can); ignored");
     }
     if (option_bool(OPTION_PROF_LEAKS)) {
         os_keep_error_output();

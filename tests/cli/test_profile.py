@@ -55,13 +55,20 @@ def test_standard_output_gets_the_profile_alone(hakmem: Command, binary: Binary)
     assert outcome.stdout == heap(binary)
 
 
-def test_default_name_is_of_the_process(hakmem: Command, binary: Binary, tmp_path: Path) -> None:
+def test_default_name_is_of_the_process_and_new(hakmem: Command, binary: Binary, tmp_path: Path) -> None:
     with running(Program(STATISTICS, {1: heap(binary)})) as process:
-        done = subprocess.run(
-            [*hakmem.arguments, "profile", str(process.pid)], cwd=tmp_path, env=hakmem.environment, check=True
-        )
-    assert done.returncode == 0
-    assert (tmp_path / f"hakmem.{process.pid}.heap").read_text() == heap(binary)
+        earlier = tmp_path / f"hakmem.{process.pid}.heap"
+        earlier.write_text("an earlier one")
+        for _ in range(2):
+            subprocess.run(
+                [*hakmem.arguments, "profile", str(process.pid)],
+                cwd=tmp_path,
+                env=hakmem.environment,
+                check=True,
+            )
+    assert earlier.read_text() == "an earlier one"
+    for number in (2, 3):
+        assert (tmp_path / f"hakmem.{process.pid}.{number}.heap").read_text() == heap(binary)
 
 
 def test_top_names_the_heaviest_stacks(hakmem: Command, binary: Binary, tmp_path: Path) -> None:

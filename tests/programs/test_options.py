@@ -229,7 +229,7 @@ def test_a_signal_that_cannot_be_had_gives_one_line_and_stays_what_it_is(
         may_speak=True,
     )
     (line,) = ended.stderr.decode().splitlines()
-    assert f"HAKMEM_{kind}_SIGNAL: this signal cannot be used for that; ignored" in line
+    assert f"HAKMEM_{kind}_SIGNAL: this signal cannot be used for that (10, SIGUSR1, can); ignored" in line
 
 
 def test_one_signal_for_two_things_gives_one_line(runner: Runner) -> None:

@@ -1,5 +1,6 @@
 """The commands that say who allocated what: profile and flame."""
 
+import itertools
 import re
 from pathlib import Path
 from typing import TextIO
@@ -41,8 +42,8 @@ _PLACE = re.compile(r" (?P<path>/\S.*)\+0x(?P<offset>[0-9a-f]+)$")
     "-o",
     "--output",
     type=OutputFile(),
-    help="Where the profile goes ('-': standard output), for you only to read. Default: hakmem.PID.heap; of "
-    "the other kinds, nowhere.",
+    help="Where the profile goes ('-': standard output), for you only to read. Default: hakmem.PID.heap, "
+    "or hakmem.PID.2.heap and so on if that exists; of the other kinds, nowhere.",
 )
 @click.option(
     "--kind",
@@ -86,7 +87,7 @@ def profile(
         raise HakmemError("--interval goes with --start or --seconds: it is set when sampling starts")
     if output and output != STANDARD_OUTPUT and not output.parent.is_dir():
         raise HakmemError(f"cannot write '{output}': there is no folder '{output.parent}'")
-    place = output or Path(f"hakmem.{pid}.heap")
+    place = output or _new_file(pid)
     with open_running(pid) as target:
         if switch:
             click.echo(switch_sampling(target, switch, interval or 0, wait))
@@ -106,6 +107,12 @@ def profile(
             _show_heap(target, found, place, top or 0)
         else:
             _show_ranking(target, kind, raw, _TOP if top is None else top)
+
+
+def _new_file(pid: int) -> Path:
+    """The first of the default names that is free: a profile is there to be compared with a later one."""
+    names = (Path(f"hakmem.{pid}{f'.{n}' if n > 1 else ''}.heap") for n in itertools.count(1))
+    return next(name for name in names if not name.exists())
 
 
 def _samples(target: Target, raw: bytes) -> HeapProfile:
