@@ -1,13 +1,21 @@
 /* What the options ask for at the start of the process and at its end. */
+#include "api/advice.h"
+#include "arena/huge_pages.h"
 #include "base/bits.h"
 #include "observe/stats.h"
 #include "profile/files.h"
 
 #include <errno.h>
+#include <sys/mman.h>
 
 /* The library itself was started by an earlier constructor (heap/runtime.c). */
 __attribute__((constructor)) OFTEN static void at_load(void) {
     int saved_errno = errno;
+#if defined(HAKMEM_STANDARD_NAMES) && !defined(HAKMEM_STATIC)
+    if (madvise != advice_take) { /* the program, or what is loaded before, has its own */
+        huge_pages_note_program_asks();
+    }
+#endif
     stats_at_start();
     files_at_start();
     errno = saved_errno; /* 0 when main begins, as C demands */

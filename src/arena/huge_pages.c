@@ -84,7 +84,7 @@ static void ask_not(struct slab *head, size_t first, size_t end) {
     }
 }
 
-/* The block asks no more in the superslabs from `first` on, nor what comes to lie there. */
+/* The block asks no more in the superslabs from `first` on, and others may come to lie there. */
 static void ask_no_more(struct slab *head, size_t first) {
     if (head->huge_pages || atomic_load_explicit(&program_asks, memory_order_relaxed)) {
         ask_not(head, first, arena_run_slabs(head) / SLABS_PER_SUPERSLAB);

@@ -50,7 +50,7 @@ static handler *programs_handler; /* written before it can be called */
 
 /* As abort does: whose handler returns does not go on. */
 COLD static void handle_and_end(int number, siginfo_t *info, void *context) {
-    programs_handler(number, info, context); /* one that takes less does not miss the rest */
+    programs_handler(number, info, context); /* one of one argument ignores the others */
     end_by_abort();
 }
 
@@ -60,9 +60,11 @@ COLD void os_abort_elsewhere(void) {
     syscall(SYS_rt_sigaction, SIGABRT, NULL, action, sizeof mask_of_abort);
     if (action[0] != (uintptr_t)SIG_DFL && action[0] != (uintptr_t)SIG_IGN) {
         uint64_t pending = 0;
-        programs_handler = (handler *)action[0];
-        action[0] = (uintptr_t)handle_and_end;
-        syscall(SYS_rt_sigaction, SIGABRT, action, NULL, sizeof mask_of_abort);
+        if (action[0] != (uintptr_t)handle_and_end) { /* as it is in a child that the handler has forked */
+            programs_handler = (handler *)action[0];
+            action[0] = (uintptr_t)handle_and_end;
+            syscall(SYS_rt_sigaction, SIGABRT, action, NULL, sizeof mask_of_abort);
+        }
         syscall(SYS_kill, os_process_id(), SIGABRT);
         os_sleep_ms(TAKEN_MS);
         syscall(SYS_rt_sigpending, &pending, sizeof pending);

@@ -19,8 +19,8 @@ void os_block_signals(uint64_t *before);
 void os_restore_signals(const uint64_t *before);
 
 /* Ends the process by SIGABRT, from a thread that has all signals blocked and not all that a handler of the
- * program's may use: where there is a handler, it first gets ten seconds in another thread, which does not go
- * on behind it. */
+ * program's may use: where there is a handler, it first gets ten seconds in another thread, and the process
+ * ends when it returns. */
 _Noreturn void os_abort_elsewhere(void);
 
 /* Sets `handler` for the signal `number`. False if there is no such signal, it cannot have a handler, or it

@@ -1,6 +1,8 @@
-"""Programs that ask the kernel for huge pages themselves."""
+"""Huge pages that programs, or the library, ask for in blocks of theirs."""
 
 from __future__ import annotations
+
+import pytest
 
 from .builder import Builder
 from .harness import Runner
@@ -10,7 +12,16 @@ TOUCHED_KB = 50 * 6 * 4
 BESIDE_THEM_KB = 2048
 
 
-def test_what_a_program_asks_for_its_blocks_ends_with_them(runner: Runner, builder: Builder) -> None:
+@pytest.mark.parametrize("options", [[], ["-rdynamic", "-DOWN_MADVISE"]], ids=["libc's", "own"])
+def test_what_a_program_asks_for_its_blocks_ends_with_them(
+    runner: Runner, builder: Builder, options: list[str]
+) -> None:
+    program = builder.program("c/huge_pages_asked_for.c", *options, suffix="-own" if options else "")
     # None but those that the program asks for.
-    finished = runner.run([builder.program("c/huge_pages_asked_for.c")], env={"HAKMEM_HUGE_PAGES": "0"})
+    finished = runner.run([program], env={"HAKMEM_HUGE_PAGES": "0"})
+    assert int(finished.text) <= TOUCHED_KB + BESIDE_THEM_KB, finished
+
+
+def test_what_the_library_asks_for_them_does_so_too(runner: Runner, builder: Builder) -> None:
+    finished = runner.run([builder.program("c/huge_pages_asked_for.c"), "not"])
     assert int(finished.text) <= TOUCHED_KB + BESIDE_THEM_KB, finished

@@ -46,6 +46,18 @@ EXPECTED_KINDS = {
 }
 
 
+def test_a_child_of_a_handler_aborts_as_its_parent_does(runner: Runner, builder: Builder) -> None:
+    finished = runner.run(
+        [builder.program("c/misuse.c"), "found_in_a_child_of_a_handler"],
+        status=-signal.SIGABRT,
+        proven=False,
+        may_speak=True,
+    )
+    parent, child, *handled = finished.stderr.decode(errors="replace").splitlines()
+    assert LINE.match(parent) and LINE.match(child), finished
+    assert handled == [HANDLED] * 2, finished
+
+
 @pytest.mark.parametrize("misuse", sorted(EXPECTED_KINDS))
 def test_misuse_aborts_with_one_line(runner: Runner, builder: Builder, misuse: str) -> None:
     finished = runner.run(

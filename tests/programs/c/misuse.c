@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "library.h"
@@ -121,6 +122,30 @@ static void found_while_a_handler_returns(void) {
     double_free_by_a_thread_that_sleeps();
 }
 
+/* A child that the handler forks errs in its turn, and the handler reports both. */
+static void fork_and_report(int number) {
+    static int children;
+    if (children++ == 0) {
+        pid_t child = fork();
+        if (child == 0) {
+            sigset_t abort_only;
+            sigemptyset(&abort_only);
+            sigaddset(&abort_only, SIGABRT);
+            REQUIRE(pthread_sigmask(SIG_UNBLOCK, &abort_only, NULL) == 0);
+            double_free_by_a_thread_that_sleeps();
+        }
+        int status = 0;
+        REQUIRE(waitpid(child, &status, 0) == child);
+        REQUIRE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    }
+    report_and_die(number);
+}
+
+static void found_in_a_child_of_a_handler(void) {
+    signal(SIGABRT, fork_and_report);
+    double_free_by_a_thread_that_sleeps();
+}
+
 static void free_on_stack(void) {
     _Alignas(64) unsigned char local[256] = {0};
     victim = local;
@@ -194,6 +219,7 @@ static const struct {
     {"double_free_by_a_thread_that_sleeps", NULL, NULL, double_free_by_a_thread_that_sleeps, 0, 0},
     {"found_while_a_handler_reports", NULL, NULL, found_while_a_handler_reports, 0, 0},
     {"found_while_a_handler_returns", NULL, NULL, found_while_a_handler_returns, 0, 0},
+    {"found_in_a_child_of_a_handler", NULL, NULL, found_in_a_child_of_a_handler, 0, 0},
     {"free_on_stack", NULL, NULL, free_on_stack, 0, 0},
     {"free_of_nothing_without_descriptors", NULL, NULL, free_of_nothing_without_descriptors, 0, 0},
     {"free_in_a_mapping", NULL, NULL, free_in_a_mapping, 0, 0},

@@ -39,7 +39,7 @@ void churn(PointerArray &blocks, std::size_t generations, bool fill) {
     }
 }
 
-class Hollow : public testing::Test {
+class SparseBuffers : public testing::Test {
   protected:
     void SetUp() override {
         hak_option_set("background_thread", "0");
@@ -55,8 +55,8 @@ class Hollow : public testing::Test {
     PointerArray blocks_{kBlocks};
 };
 
-// That little of them was resident says nothing about those that come next.
-TEST_F(Hollow, BuffersThatAreFilledAfterwardsGoBackAllTheSame) {
+// Threads leave each other buffers of which a page is used, then such as are filled; most of these go.
+TEST_F(SparseBuffers, GoBackOnceTheyAreFilled) {
     const ResidentMeter meter;
     churn(blocks_, 4, false);
     churn(blocks_, 2, true);
