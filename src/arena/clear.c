@@ -11,8 +11,10 @@
 #define KINDS 32
 /* Of the pages that are looked at, those that a sparse block may have used. */
 #define PAGES_USED_MOST 2
-/* Blocks for which one that was sparse serves. */
-#define CREDIT_MOST 16
+/* Blocks for which one that was sparse serves, at most: twice as many as the one before that. Of more than a
+ * few, one in LOOKED_AT_PART is looked at in its turn. */
+#define CREDIT_MOST 64
+#define LOOKED_AT_PART 4
 /* Blocks between two looks, at most, while they are not sparse. */
 #define WAIT_MOST 15
 /* With so much that may stay, the program wants to wait for no page: see api/keep.c. */
@@ -21,6 +23,7 @@
 /* relaxed everywhere: hints, which threads may overwrite for each other */
 static struct kind {
     _Atomic uint8_t credit; /* blocks that may still be given back */
+    _Atomic uint8_t trust;  /* what `credit` was at first */
     _Atomic uint8_t wait;   /* blocks that are overwritten before one is looked at */
     _Atomic uint8_t waited; /* what `wait` was at first */
 } kinds[KINDS];
@@ -86,7 +89,7 @@ bool clear_by_purge(uintptr_t block, struct zeros zeros) {
     }
     size_t begin = min_size(zeros.begin, bytes);
     size_t end = min_size(zeros.end, bytes);
-    head->cleared = true;
+    head->cleared = credit % LOOKED_AT_PART == 1;
     set(&kind->credit, credit - 1);
     return give_back(block, begin) && give_back(block + end, bytes - end);
 }
@@ -95,8 +98,10 @@ void clear_note_freed(struct slab *head) {
     struct kind *kind = kind_of(arena_span(head));
     bool sparse = is_sparse(arena_address(head), arena_span(head));
     size_t wait = sparse ? 0 : min_size(2u * get(&kind->waited) + 1u, WAIT_MOST);
+    size_t trust = sparse ? min_size(2u * get(&kind->trust) + 1u, CREDIT_MOST) : 0;
     head->cleared = false;
-    set(&kind->credit, sparse ? CREDIT_MOST : 0);
+    set(&kind->trust, trust);
+    set(&kind->credit, trust);
     set(&kind->wait, wait);
     set(&kind->waited, wait);
 }
