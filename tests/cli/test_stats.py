@@ -373,6 +373,18 @@ def test_a_damaged_file(hakmem: Command) -> None:
         assert "it is cut off" in hakmem("stats", str(process.pid)).error_line()
 
 
+@pytest.mark.parametrize("tidy", [True, False])
+def test_a_collector_finds_no_figures_of_a_process_that_has_ended(
+    hakmem: Command, tmp_path: Path, *, tidy: bool
+) -> None:
+    file = tmp_path / "hakmem.prom"
+    with running(Program(STATISTICS, lifetime_seconds=ENDS_SOON_S, tidy=tidy)) as process:
+        outcome = hakmem("stats", str(process.pid), "--prometheus", "--watch", "0.1", "-o", file)
+    assert outcome.status == 0, outcome
+    assert f"'{file}' is removed" in outcome.stderr
+    assert not file.exists()
+
+
 def test_two_forms_at_once(hakmem: Command) -> None:
     outcome = hakmem("stats", "1", "--json", "--prometheus")
     assert outcome.status == 1

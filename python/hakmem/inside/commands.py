@@ -78,19 +78,29 @@ def stats(
         except HakmemError:
             if known is None or not known.ends_within(LONGEST_ENDING_SECONDS):
                 raise
-            print(f"hakmem: {known} has ended", file=sys.stderr)
+            _end_of_watch(known, form, output)
             return
         with opened as target:
             write_whole(output, _rendered(target, form, output, all_classes=all_classes).encode())
-            known = target.process
+            watched, known = known, target.process
         if not target.process and (form or output != STANDARD_OUTPUT):
             print(f"hakmem: process {pid} has ended; these are its last figures", file=sys.stderr)
         if watch is None or known is None:
+            if watched and form == "prometheus":
+                _end_of_watch(watched, form, output)
             return
         time.sleep(watch)
         if not known.is_alive():
-            print(f"hakmem: {known} has ended", file=sys.stderr)
+            _end_of_watch(known, form, output)
             return
+
+
+def _end_of_watch(process: Process, form: str | None, output: Path) -> None:
+    message = f"hakmem: {process} has ended"
+    if form == "prometheus" and output != STANDARD_OUTPUT:
+        output.unlink(missing_ok=True)
+        message += f"; '{output}' is removed, or a collector would take its figures for present ones"
+    print(message, file=sys.stderr)
 
 
 def _measured(pid: int, wait: float) -> Target:
