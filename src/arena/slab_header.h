@@ -53,7 +53,10 @@ struct slab {
     _Atomic uint8_t state;  /* enum slab_state */
     uint8_t size_class;
     uint8_t run_slabs; /* length of the run; 0 if it consists of whole superslabs (arena_take_huge) */
-    bool taken_clean;  /* nothing of a run of blocks was resident when it was taken */
+    union {
+        bool taken_clean; /* of a run of blocks: nothing of it was resident when it was taken */
+        bool resized;     /* of a large block: it has been resized, or came of that */
+    };
     /* Words in which every block is free; exact while parked. While the run is free, pages that were given
      * back of it when it last had blocks: slab_leave. */
     _Atomic uint16_t full_words;

@@ -334,12 +334,14 @@ static void *resize_large(void *p, size_t held, size_t size) {
 }
 
 /* A program that reads into a large buffer, and then gives back what it did not need, wants such a buffer
- * again: copied, the block leaves it all of its pages. */
+ * again: copied, the block leaves it all of its pages. One that resizes its blocks again and again does not.
+ */
 static void *reallocate_large(void *p, size_t size) {
     size_t held = large_usable_size("invalid realloc", p);
-    bool leaves = held <= LARGE_MAX_BYTES && size <= held / 2;
+    bool leaves = held <= LARGE_MAX_BYTES && size <= held / 2 && !large_is_resized(p);
     void *resized = leaves ? NULL : resize_large(p, held, size);
     if (resized != NULL) {
+        large_note_resized(resized);
         return resized;
     }
     struct heap *heap = thread_heap_get();
@@ -352,6 +354,9 @@ static void *reallocate_large(void *p, size_t size) {
     }
     if (UNLIKELY(resized == p)) {
         resize_large(p, held, size); /* there is no memory for a copy */
+    }
+    if (resized != NULL && size > MID_MAX_BYTES) {
+        large_note_resized(resized);
     }
     return resized;
 }

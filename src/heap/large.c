@@ -56,6 +56,7 @@ static NOINLINE void *allocate_run(struct heap *heap, size_t size, size_t alignm
     }
     uintptr_t address = arena_address(slab);
     arena_set_span(slab, span);
+    slab->resized = false;
     if (!huge) {
         if (!taken.zero || taken.resident) {
             tails_add(slab, span);
@@ -78,7 +79,7 @@ static inline void *allocate_kept(struct heap *heap, size_t size) {
         return NULL;
     }
     struct slab *slab = arena_header(block);
-    slab->ahead = false;
+    slab->ahead = slab->resized = false;
     size_t had = arena_span(slab);
     if (span != had) {
         heap_enter(heap); /* tails_change may sleep */
@@ -156,6 +157,14 @@ bool large_is_sampled(const void *p) {
 
 void large_set_sampled(void *p, bool sampled) {
     arena_header((uintptr_t)p)->sampled = sampled;
+}
+
+bool large_is_resized(const void *p) {
+    return arena_header((uintptr_t)p)->resized;
+}
+
+void large_note_resized(void *p) {
+    arena_header((uintptr_t)p)->resized = true;
 }
 
 size_t large_usable_size(const char *action, const void *p) {

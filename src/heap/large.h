@@ -36,6 +36,10 @@ size_t large_usable_size(const char *action, const void *p);
 bool large_is_sampled(const void *p);
 void large_set_sampled(void *p, bool sampled);
 
+/* Whether the block, which is large or huge, has been resized, or took the place of one that was. */
+bool large_is_resized(const void *p);
+void large_note_resized(void *p);
+
 /* Gives the block at `p` room for `size` bytes, in place or with its pages moved, and returns where it is;
  * NULL if it must be copied, as to another lane. */
 void *large_resize(struct heap *heap, void *p, size_t size);

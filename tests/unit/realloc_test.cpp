@@ -225,6 +225,19 @@ TEST(Realloc, WhatAMovedHugeBlockLeavesBehindIsZeroForCalloc) {
     }
 }
 
+// Whoever resizes blocks all the time does not pay for a copy each time.
+TEST(Realloc, ShrinksABlockWhereItIsThatWasResizedBefore) {
+    void *block = hak_malloc(kMiB);
+    for (std::size_t size = kMiB - kMiB / 8; size > 100'000; size = size * 2 / 5) {
+        fill_pattern(block, size, 1);
+        void *shrunk = hak_realloc(block, size);
+        EXPECT_EQ(shrunk, block) << size;
+        EXPECT_TRUE(pattern_intact(shrunk, size, size, 1)) << size;
+        block = shrunk;
+    }
+    hak_free(block);
+}
+
 TEST(Realloc, ThatFailsLeavesTheBlockAlone) {
     for (std::size_t size : kLanes) {
         void *block = hak_malloc(size);
