@@ -12,6 +12,7 @@
 #include "heap/runtime.h"
 #include "heap/sampling.h"
 #include "heap/shared_heap.h"
+#include "options/options.h"
 #include "os/os.h"
 #include "os/report.h"
 #include "profile/sample.h"
@@ -333,13 +334,32 @@ static void *resize_large(void *p, size_t held, size_t size) {
     return resized;
 }
 
-/* A program that reads into a large buffer, and then gives back what it did not need, wants such a buffer
- * again: copied, the block leaves it all of its pages. One that resizes its blocks again and again does not.
- */
+/* Whether most of the first `bytes` of a large block, half of it at most, are resident; where it must not be
+ * asked, they are not. */
+static NOINLINE bool is_mostly_resident(const void *p, size_t bytes) {
+    unsigned char resident[LARGE_MAX_BYTES / 2 / OS_PAGE_BYTES];
+    size_t pages = bytes / OS_PAGE_BYTES;
+    size_t found = 0;
+    if (!option_bool(OPTION_HUGE_PAGES) || !os_which_resident(p, pages, resident)) {
+        return false;
+    }
+    for (size_t i = 0; i < pages; i++) {
+        found += resident[i] & 1;
+    }
+    return found > pages / 4 * 3;
+}
+
+/* Whether a block that is to become shorter is copied, and leaves its pages to another one: a program that
+ * reads into a large buffer, and then gives back what it did not need, wants such a buffer again. Not where
+ * it resizes its blocks again and again, or where the copy would have pages that the block has not. */
+static bool leaves_its_pages(const void *p, size_t held, size_t size) {
+    return held <= LARGE_MAX_BYTES && size > MID_MAX_BYTES && size <= held / 2 && !large_is_resized(p) &&
+           is_mostly_resident(p, size);
+}
+
 static void *reallocate_large(void *p, size_t size) {
     size_t held = large_usable_size("invalid realloc", p);
-    bool leaves = held <= LARGE_MAX_BYTES && size <= held / 2 && !large_is_resized(p);
-    void *resized = leaves ? NULL : resize_large(p, held, size);
+    void *resized = leaves_its_pages(p, held, size) ? NULL : resize_large(p, held, size);
     if (resized != NULL) {
         large_note_resized(resized);
         return resized;

@@ -54,6 +54,8 @@
  * it: 0.1 s. */
 #define STEP_NS 100000
 #define STEPS_MOST 1000
+/* How long such a program waits for a thread that is publishing. */
+#define HOLDER_PATIENCE_MS 10
 #define NEVER UINT64_MAX
 
 /* When a thread shall next call serve_now, in milliseconds of os_now_ms. relaxed everywhere: a hint; the
@@ -165,7 +167,8 @@ OFTEN static bool hold(int how) {
 
 /* Does what is due; the caller is the holder. Returns after how many milliseconds to come again. */
 static uint64_t serve(uint64_t now_ms, enum heap_event_place place) {
-    if (place == HEAP_EVENT_IN_PROGRAM && atomic_exchange_explicit(&signalled, false, memory_order_relaxed)) {
+    if (place != HEAP_EVENT_IN_BACKGROUND &&
+        atomic_exchange_explicit(&signalled, false, memory_order_relaxed)) {
         undisturbed(stats_write);
     }
     if (live.of_parent) {
@@ -181,7 +184,7 @@ static uint64_t serve(uint64_t now_ms, enum heap_event_place place) {
         return NEVER;
     }
     uint64_t pause = work(now_ms);
-    if (place == HEAP_EVENT_IN_PROGRAM) {
+    if (place != HEAP_EVENT_IN_BACKGROUND) {
         handle_request();
     }
     return pause;
@@ -201,6 +204,9 @@ static COLD bool serve_now(uint64_t now_ms, enum heap_event_place place) {
     int saved_errno = errno;
     bool more = false;
     if (os_in_own_process() && hold(SOMEBODY)) { /* a child of vfork must not publish */
+        if (place == HEAP_EVENT_ON_REQUEST) {
+            live.counting = false; /* what is under way began before */
+        }
         /* Only for the first step of a publication; the others belong to the same one. */
         if (!live.counting) {
             bool early = now_ms < atomic_load_explicit(&due_ms, memory_order_relaxed);
@@ -262,8 +268,17 @@ OFTEN static bool has_just_looked(bool changed) {
 
 /* Publishes what is now, and takes up requests; only in a process that has published before. */
 static COLD void serve_all(void) {
-    bool published = atomic_load_explicit(&held_then, memory_order_relaxed) != 0;
-    for (int i = 0; published && i < STEPS_MOST && serve_now(os_now_ms(), HEAP_EVENT_IN_PROGRAM); i++) {
+    if (atomic_load_explicit(&held_then, memory_order_relaxed) == 0) {
+        return;
+    }
+    /* relaxed: whether it is worth a try */
+    for (int i = 0; i < HOLDER_PATIENCE_MS && atomic_load_explicit(&holder, memory_order_relaxed) == SOMEBODY;
+         i++) {
+        os_sleep_ms(1);
+    }
+    bool more = serve_now(os_now_ms(), HEAP_EVENT_ON_REQUEST);
+    for (int i = 0; i < STEPS_MOST && more; i++) {
+        more = serve_now(os_now_ms(), HEAP_EVENT_IN_PROGRAM);
     }
 }
 
@@ -304,6 +319,7 @@ static void begin_in_child(bool alone) {
         atomic_store_explicit(&holder, NOBODY, memory_order_relaxed);
     }
     live.refused = false;
+    atomic_store_explicit(&held_then, 0, memory_order_relaxed);
     if (publishes) {
         uint64_t first = os_now_ms() + FIRST_IN_CHILD_MS;
         atomic_store_explicit(&due_ms, first, memory_order_relaxed);

@@ -71,7 +71,7 @@ static void name_file(struct shared_file *file) {
  * some seconds, which published PUBLISHED_LEAST times, and of others, of which a shell script leaves many. */
 #define KEPT_MOST 32
 #define KEPT_OF_OTHERS_MOST 16
-#define PUBLISHED_LEAST 64
+#define PUBLISHED_LEAST 200
 /* Where the file says how often and when it was written (sequence and published_ms of struct live_page). */
 #define PUBLISHED_OFFSET 48
 

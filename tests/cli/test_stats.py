@@ -1,5 +1,6 @@
 """`hakmem stats`: the figures of a process, once or again and again, for people and for programs."""
 
+import fcntl
 import json
 import os
 import re
@@ -383,6 +384,28 @@ def test_a_collector_finds_no_figures_of_a_process_that_has_ended(
     assert outcome.status == 0, outcome
     assert f"'{file}' is removed" in outcome.stderr
     assert not file.exists()
+
+
+def test_a_collectors_file_may_be_a_link(hakmem: Command, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    with running(Program(STATISTICS, lifetime_seconds=ENDS_SOON_S, tidy=True)) as process:
+        arguments = ("--prometheus", "--watch", "0.1", "-o", tmp_path / "link")
+        outcome = hakmem("stats", str(process.pid), *arguments)
+    assert outcome.status == 0, outcome
+    assert not (tmp_path / "file").exists()
+    assert (tmp_path / "link").is_symlink()
+
+
+def test_what_is_no_file_stays_at_the_end(hakmem: Command, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+    fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 1 << 20)  # nobody reads
+    with running(Program(STATISTICS, lifetime_seconds=ENDS_SOON_S, tidy=True)) as process:
+        outcome = hakmem("stats", str(process.pid), "--prometheus", "--watch", "0.5", "-o", pipe)
+    os.close(reader)
+    assert outcome.status == 0, outcome
+    assert pipe.is_fifo()
 
 
 def test_two_forms_at_once(hakmem: Command) -> None:

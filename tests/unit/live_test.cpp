@@ -22,6 +22,7 @@ extern "C" {
 }
 #include "hakmem.h"
 #include "os/clock.h"
+#include "support/random.h"
 #include "support/scale.h"
 #include "support/statistics.h"
 
@@ -232,6 +233,47 @@ TEST(Live, ARequestToGiveMemoryBackPublishesAndAnswers) {
     }
     EXPECT_EQ(page.request(7, 0, "", [] { hak_collect(); }), 0);
 }
+
+// Whatever was being published when it began.
+TEST(Live, FiguresAfterARequestToGiveMemoryBackAreOfThen) {
+    constexpr std::size_t kBytes = 240;
+    constexpr std::size_t kRounds = scaled(20) < 2 ? 2 : scaled(20);
+    wait_for_page(getpid());
+    const Page page(getpid());
+    std::vector<void *> blocks(scaled(400'000));
+    hakmem_test::Random random(1);
+    for (std::size_t round = 0; round < kRounds; round++) {
+        std::size_t live = 0;
+        for (void *&block : blocks) {
+            if (block == nullptr) {
+                block = hak_malloc(kBytes);
+            } else if (random.one_in(2)) {
+                hak_free(block);
+                block = nullptr;
+            }
+            live += block != nullptr ? kBytes : 0;
+        }
+        hak_collect();
+        EXPECT_NEAR(static_cast<double>(number_in(page.text(), "memory", "live_bytes")),
+                    static_cast<double>(live), 4e6);
+    }
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+}
+
+#ifndef __SANITIZE_THREAD__
+TEST(Live, AChildThatGivesMemoryBackAtOnceLeavesNoPage) {
+    wait_for_page(getpid());
+    const pid_t child = fork();
+    if (child == 0) {
+        hak_collect();
+        _exit(0);
+    }
+    ASSERT_EQ(waitpid(child, nullptr, 0), child);
+    EXPECT_NE(access(path_of(child).c_str(), F_OK), 0);
+}
+#endif
 
 // Neither a refill nor a flush comes of it.
 TEST(Live, AnswersAProgramThatOnlyExchangesBlocksForOthersOfTheirSize) {

@@ -160,6 +160,21 @@ TEST(Reuse, OfSlabsByOtherSizesEndsWhereAllAreInUse) {
     EXPECT_LT(hakmem_test::counter("slabs_created") - had, kSizes * kRounds / 10);
 }
 
+// A copy would be resident throughout.
+TEST(Reuse, OfABufferThatIsShrunkCostsNoPagesThatItNeverHad) {
+    const ResidentMeter meter;
+    PointerArray blocks(100);
+    for (void *&block : blocks) {
+        block = hak_malloc(2'000'000);
+        touch(block, 4096, 4096);
+        block = hak_realloc(block, 900'000);
+    }
+    meter.expect_growth_within(10 * kMiB, "by a page of each block");
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+}
+
 // As a program does that reads into a large buffer, and keeps what it got.
 TEST(Reuse, OfABufferThatIsShrunkTakesNoNewPages) {
     constexpr std::size_t kRounds = 4000;

@@ -97,8 +97,8 @@ def stats(
 
 def _end_of_watch(process: Process, form: str | None, output: Path) -> None:
     message = f"hakmem: {process} has ended"
-    if form == "prometheus" and output != STANDARD_OUTPUT:
-        output.unlink(missing_ok=True)
+    if form == "prometheus" and output != STANDARD_OUTPUT and output.is_file():
+        output.resolve().unlink(missing_ok=True)
         message += f"; '{output}' is removed, or a collector would take its figures for present ones"
     print(message, file=sys.stderr)
 
