@@ -344,7 +344,7 @@ static NOINLINE bool is_mostly_resident(const void *p, size_t bytes) {
         return false;
     }
     for (size_t i = 0; i < pages; i++) {
-        found += resident[i] & 1;
+        found += resident[i];
     }
     return found > pages / 4 * 3;
 }

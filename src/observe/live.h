@@ -2,9 +2,10 @@
  * and answers to their requests. docs/statistics.md has its layout.
  *
  * Promises that a reader always finds a whole text, also after a crash; that no thread waits for a
- * publication, and that these take at most half a percent of the time of those that make them; that nothing
- * is touched, nor any system call made, before the process has lived for some milliseconds. Relies on events
- * from slow paths of the heap (heap/event.h) as occasions to look at the clock.
+ * publication but one that gives memory back on request, and that these take at most half a percent of the
+ * time of those that make them, more where much changes or on such requests (docs/statistics.md); that
+ * nothing is touched, nor any system call made, before the process has lived for some milliseconds. Relies on
+ * events from slow paths of the heap (heap/event.h) as occasions to look at the clock.
  */
 #ifndef HAKMEM_OBSERVE_LIVE_H
 #define HAKMEM_OBSERVE_LIVE_H

@@ -22,12 +22,14 @@ extern "C" {
 }
 #include "hakmem.h"
 #include "os/clock.h"
+#include "support/child.h"
 #include "support/random.h"
 #include "support/scale.h"
 #include "support/statistics.h"
 
 namespace {
 
+using hakmem_test::expect_child_to_succeed;
 using hakmem_test::number_in;
 using hakmem_test::scaled;
 
@@ -119,6 +121,19 @@ void wait_for_page(pid_t pid) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
 }
+
+#ifndef __SANITIZE_THREAD__
+// Whoever makes a page removes what is of no use any more.
+void make_a_page_in_a_child() {
+    expect_child_to_succeed([] {
+        wait_for_page(getpid());
+        const Page own(getpid());
+        const bool good = own.field<std::uint32_t>(8) == static_cast<std::uint32_t>(getpid());
+        unlink(path_of(getpid()).c_str());
+        return good ? 0 : 1;
+    });
+}
+#endif
 
 std::string read_all(const std::string &path) {
     std::string text;
@@ -237,7 +252,7 @@ TEST(Live, ARequestToGiveMemoryBackPublishesAndAnswers) {
 // Whatever was being published when it began.
 TEST(Live, FiguresAfterARequestToGiveMemoryBackAreOfThen) {
     constexpr std::size_t kBytes = 240;
-    constexpr std::size_t kRounds = scaled(20) < 2 ? 2 : scaled(20);
+    constexpr std::size_t kRounds = std::max<std::size_t>(scaled(20), 2);
     wait_for_page(getpid());
     const Page page(getpid());
     std::vector<void *> blocks(scaled(400'000));
@@ -358,17 +373,7 @@ TEST(Live, ADamagedRequestHarmsNobody) {
 TEST(Live, AChildMakesAPageOfItsOwnAndLeavesItsParentsAlone) {
     wait_for_page(getpid());
     const Page page(getpid());
-    const pid_t child = fork();
-    if (child == 0) {
-        wait_for_page(getpid());
-        const Page own(getpid());
-        const bool good = own.field<std::uint32_t>(8) == static_cast<std::uint32_t>(getpid());
-        unlink(path_of(getpid()).c_str());
-        _exit(good ? 0 : 1);
-    }
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
+    make_a_page_in_a_child();
     EXPECT_EQ(page.field<std::uint32_t>(8), static_cast<std::uint32_t>(getpid()));
     EXPECT_NE(page.text().find("\"pid\":" + std::to_string(getpid()) + ","), std::string::npos);
 }
@@ -394,13 +399,7 @@ TEST(Live, TheLastFiguresOfAServiceStayWhereManyOthersAreLeft) {
     for (pid_t i = 1; i <= 100; i++) {
         others.push_back(leave(kNoProcess + i, 2));
     }
-    const pid_t child = fork();
-    if (child == 0) {
-        wait_for_page(getpid());
-        unlink(path_of(getpid()).c_str());
-        _exit(0);
-    }
-    ASSERT_EQ(waitpid(child, nullptr, 0), child);
+    make_a_page_in_a_child();
     EXPECT_EQ(access(service.c_str(), F_OK), 0);
     EXPECT_LE(std::count_if(others.begin(), others.end(),
                             [](const std::string &path) { return access(path.c_str(), F_OK) == 0; }),
@@ -427,13 +426,7 @@ TEST(Live, AnAnswerThatNobodyTookGoesOnceItIsOld) {
     wait_for_page(getpid());
     const std::string old = answer("12-345", 2 * 3600);
     const std::string recent = answer("12-346", 0);
-    const pid_t child = fork();
-    if (child == 0) {
-        wait_for_page(getpid());
-        unlink(path_of(getpid()).c_str());
-        _exit(0);
-    }
-    ASSERT_EQ(waitpid(child, nullptr, 0), child);
+    make_a_page_in_a_child();
     EXPECT_NE(access(old.c_str(), F_OK), 0);
     EXPECT_EQ(access(recent.c_str(), F_OK), 0);
     unlink(old.c_str());
