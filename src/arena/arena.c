@@ -214,6 +214,7 @@ COLD void arena_figures(struct arena_figures *out) {
     out->superslabs_dense = arena.superslabs_dense;
     out->regions_created = arena.regions_created;
     out->retained_limit_bytes = (arena_bound() + arena_kept_slabs() + arena.hidden_slabs) << SLAB_SHIFT;
+    out->is_scarce = arena.retention.scarce;
     lock_release(&arena.lock);
 }
 

@@ -102,6 +102,7 @@ struct arena_figures {
     uint64_t purges, purged_bytes, decayed_bytes, hole_bytes, superslabs_opened, superslabs_dense,
         regions_created;
     uint64_t retained_limit_bytes;
+    bool is_scarce; /* less may stay than elsewhere, because the container is short of memory */
 };
 void arena_figures(struct arena_figures *out);
 

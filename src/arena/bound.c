@@ -130,6 +130,15 @@ size_t arena_bound(void) {
     return decay_is_on() ? bound(arena.used_most) : arena_bound_without_thread();
 }
 
+COLD size_t arena_more_without_scarcity(void) {
+    size_t now = arena_bound();
+    arena.retention.scarce = false;
+    size_t then = arena_bound();
+    arena.retention.scarce = true;
+    size_t share = retention_share(held(arena.used_slabs), false); /* of free blocks in slabs */
+    return then - min_size(now, then) + share;
+}
+
 static int64_t with_stocks(size_t bytes) {
     return (int64_t)(bytes + bytes / STOCKS_PART);
 }

@@ -4,10 +4,10 @@
 #include "arena/behind.h"
 #include "arena/bound.h"
 #include "arena/internal.h"
+#include "arena/scarcity.h"
 #include "arena/tails.h"
 #include "options/options.h"
 #include "os/backoff.h"
-#include "os/cgroup.h"
 #include "os/clock.h"
 #include "os/os.h"
 #include "os/report.h"
@@ -20,11 +20,6 @@
 #define PERIOD_LEAST_MS 10
 /* The thread ends where the OS has taken nothing for so long, and two periods: it was asked at least once. */
 #define IN_VAIN_MOST_MS (2 * (uint64_t)BACKOFF_MOST_MS)
-
-/* A container is near its limit with less room than this part of it, or when its tasks wait for memory for
- * this part of the time (hundredths of a percent). */
-#define SCARCE_ROOM_PART 16
-#define SCARCE_PRESSURE 500
 
 /* Free blocks in slabs are looked at where this part less is in use than at the last such look, or at most
  * since. */
@@ -73,33 +68,13 @@ uint64_t decay_period_ms(void) {
     return max_size(option_number(OPTION_DECAY_MS) / 2, PERIOD_LEAST_MS);
 }
 
-/* Whether the container is near its limit. By one thread at a time. */
-COLD static bool read_scarcity(void) {
-    static uint64_t throttled_before = UINT64_MAX;
-    struct cgroup_memory memory;
-    if (!cgroup_read(&memory)) {
-        return false;
-    }
-    bool throttled = memory.throttled > throttled_before;
-    throttled_before = memory.throttled;
-    return throttled ||
-           (memory.limit_bytes != UINT64_MAX &&
-            (memory.room_bytes < memory.limit_bytes / SCARCE_ROOM_PART || memory.pressure > SCARCE_PRESSURE));
-}
-
-/* Some thread is in read_scarcity. The release of each reader pairs with the acquire of the next: what the
- * one has left is there for the other. */
-static _Atomic bool reading;
-
-/* Whether memory is scarce. Some tens of system calls, so without the arena's lock; where memory is short
- * they may take longer than a period, and a thread that comes meanwhile does with what was found last. */
+/* Whether memory is scarce. No lock held. */
 COLD static bool memory_is_scarce(void) {
-    if (atomic_exchange_explicit(&reading, true, memory_order_acquire)) {
-        return arena_is_scarce();
-    }
-    bool scarce = read_scarcity();
-    atomic_store_explicit(&reading, false, memory_order_release);
-    return scarce;
+    lock_acquire(&arena.lock);
+    bool was_scarce = arena.retention.scarce;
+    size_t regained = was_scarce ? arena_more_without_scarcity() << SLAB_SHIFT : 0;
+    lock_release(&arena.lock);
+    return scarcity_read(was_scarce, regained);
 }
 
 static void set_scarce(bool scarce) {
@@ -180,8 +155,7 @@ static void forget_thread(void) {
     os_thread_lost_by_fork();
     thread_ends();
     relieving = false;
-    /* relaxed: whoever comes next needs nothing of what the lost one has left */
-    atomic_store_explicit(&reading, false, memory_order_relaxed);
+    scarcity_lost_by_fork();
 }
 
 /* Forgets the thread where it is not there: in a child that no handler of ours has told of the fork it is the

@@ -3,6 +3,7 @@
 
 #include "arena/arena.h"
 #include "arena/page_map.h"
+#include "arena/scarcity.h"
 #include "base/version.h"
 #include "heap/registry.h"
 #include "observe/counters.h"
@@ -57,6 +58,17 @@ static void write_head(struct json *json) {
     json_number(json, "counting_ms", now - begin);
 }
 
+static void write_container(struct json *json, bool is_scarce) {
+    struct scarcity_figures container = scarcity_figures();
+    if (container.limit_bytes != 0 || is_scarce) {
+        json_open(json, "container", '{');
+        json_number(json, "limit_bytes", container.limit_bytes);
+        json_number(json, "room_bytes", container.room_bytes);
+        json_bool(json, "scarce", is_scarce);
+        json_close(json, '}');
+    }
+}
+
 static void write_memory(struct json *json, const struct census *census) {
     struct memory_figures m;
     struct arena_figures arena;
@@ -90,6 +102,7 @@ static void write_memory(struct json *json, const struct census *census) {
     json_number(json, "heaps_bytes", census->metadata.heaps_bytes);
     json_number(json, "tables_bytes", census->metadata.tables_bytes);
     json_close(json, '}');
+    write_container(json, arena.is_scarce);
 }
 
 /* Lanes and classes leave out what is 0, so that the live page of a small program is small. */

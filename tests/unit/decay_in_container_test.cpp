@@ -14,6 +14,7 @@
 #include "os/cgroup.h"
 #include "support/decay.h"
 #include "support/lanes.h"
+#include "support/statistics.h"
 #include "support/waiting.h"
 
 namespace {
@@ -21,8 +22,10 @@ namespace {
 using hakmem_test::happens;
 using hakmem_test::kMayStayRetained;
 using hakmem_test::kMiB;
+using hakmem_test::number_in;
 using hakmem_test::retained;
 using hakmem_test::set_option;
+using hakmem_test::statistics_json;
 using hakmem_test::thread_count;
 using hakmem_test::use_and_free;
 
@@ -96,26 +99,68 @@ void retain_less_in_a_full_container(const char *background_thread, bool idle_me
     EXPECT_TRUE(happens([] { return retained_after_breath() >= 2 * kMiB; })) << "with plenty of room again";
 }
 
+// A little more room than makes memory scarce, but not so much more as might then stay free.
+constexpr std::size_t kHardlyRoom = Container::kUsed / 15 + 2 * kMiB;
+
+void retain_as_before_with_hardly_room(bool was_full) {
+    const Container container;
+    set_option("background_thread", "2");
+    set_option("decay_ms", "100");
+    if (was_full) {
+        container.limit(Container::kUsed + 10 * kMiB);
+        EXPECT_TRUE(happens([] { return retained_after_breath() <= kMiB; }));
+    }
+    container.limit(Container::kUsed + kHardlyRoom);
+    const auto until = std::chrono::steady_clock::now() + milliseconds(500);
+    while (std::chrono::steady_clock::now() < until) {
+        const std::size_t stays = retained_after_breath();
+        EXPECT_EQ(stays <= kMiB, was_full) << stays;
+    }
+}
+
 // In a process of its own, which has not looked at its real container yet.
-void expect_right_in_a_container(const char *background_thread, bool idle_meanwhile) {
+template <typename Judged>
+void expect_right_in_a_container(Judged judged) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
-    const auto judged = [&] {
-        retain_less_in_a_full_container(background_thread, idle_meanwhile);
+    const auto judge_and_exit = [&] {
+        judged();
         std::_Exit(testing::Test::HasFailure() ? 1 : 0);
     };
-    EXPECT_EXIT(judged(), testing::ExitedWithCode(0), "");
+    EXPECT_EXIT(judge_and_exit(), testing::ExitedWithCode(0), "");
 }
 
 TEST(DecayInAContainer, NearItsLimitLessStaysAndAfterwardsMoreAgain) {
-    expect_right_in_a_container("2", false);
+    expect_right_in_a_container([] { retain_less_in_a_full_container("2", false); });
 }
 
 TEST(DecayInAContainer, AProgramThatWasIdleMeanwhileLearnsThatThereIsRoomAgain) {
-    expect_right_in_a_container("2", true);
+    expect_right_in_a_container([] { retain_less_in_a_full_container("2", true); });
 }
 
 TEST(DecayInAContainer, WithoutABackgroundThreadToo) {
-    expect_right_in_a_container("1", false);
+    expect_right_in_a_container([] { retain_less_in_a_full_container("1", false); });
+}
+
+TEST(DecayInAContainer, MoreStaysAgainOnlyWhereThereIsRoomForIt) {
+    expect_right_in_a_container([] { retain_as_before_with_hardly_room(true); });
+}
+
+TEST(DecayInAContainer, WhatHasNotBeenShortOfRoomKeepsWhatItMay) {
+    expect_right_in_a_container([] { retain_as_before_with_hardly_room(false); });
+}
+
+TEST(DecayInAContainer, StatisticsSayHowMuchRoomThereIs) {
+    expect_right_in_a_container([] {
+        const Container container;
+        set_option("background_thread", "2");
+        set_option("decay_ms", "100");
+        container.limit(Container::kUsed + 10 * kMiB);
+        EXPECT_TRUE(happens([] { return retained_after_breath() <= kMiB; }));
+        const std::string json = statistics_json();
+        EXPECT_EQ(number_in(json, "container", "limit_bytes"), Container::kUsed + 10 * kMiB);
+        EXPECT_EQ(number_in(json, "container", "room_bytes"), 10 * kMiB);
+        EXPECT_NE(json.find("\"scarce\":true"), std::string::npos);
+    });
 }
 
 } // namespace

@@ -29,6 +29,10 @@ _MEMORY = {
     "committed_bytes": "Address space that may be written",
     "retained_limit_bytes": "What may be retained before the excess is given back",
 }
+_CONTAINER = {
+    "limit_bytes": "Memory that the process's container may use, where it has a limit",
+    "room_bytes": "What of that was left when the library last asked the kernel",
+}
 _LANE = {
     "live_blocks": "Blocks that the program holds, by lane",
     "live_bytes": "In blocks that the program holds, by lane",
@@ -76,6 +80,7 @@ class _Exporter(Collector):
         )
         yield self._gauge("measured", "1: resident figures are the kernel's; 0: estimated", int(s.measured))
         yield from self._memory()
+        yield from self._container()
         yield self._gauges(
             "metadata_part_bytes",
             "Resident, the allocator's own, by part",
@@ -103,6 +108,14 @@ class _Exporter(Collector):
         for name, help_text in _MEMORY.items():
             if name in values:
                 yield self._gauge(name, help_text, values[name])
+
+    def _container(self) -> Iterator[Metric]:
+        help_text = "1: the container is short of memory, and less that is free stays; 0: it is not"
+        yield self._gauge("container_scarce", help_text, int(self._statistics.scarce))
+        values = self._statistics.numbers("container")
+        for name, help_text in _CONTAINER.items():
+            if values.get("limit_bytes"):
+                yield self._gauge(f"container_{name}", help_text, values.get(name, 0))
 
     def _gauge(self, name: str, help_text: str, value: float) -> Metric:
         family = GaugeMetricFamily(f"hakmem_{name}", help_text, labels=("pid", "program"))

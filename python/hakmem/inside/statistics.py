@@ -92,6 +92,11 @@ class Statistics:
     def measured(self) -> bool:
         return bool(self.section("memory").get("measured"))
 
+    @property
+    def scarce(self) -> bool:
+        """Whether its container is short of memory, so that less that is free stays."""
+        return bool(self.section("container").get("scarce"))
+
     def section(self, *names: str) -> Mapping[str, Any]:
         found: object = self.document
         for name in names:

@@ -126,6 +126,12 @@ def _memory_table(statistics: Statistics, process_rss: int | None) -> Renderable
     resident = process_rss or statistics.memory("process_resident_bytes")
     if resident:
         table.add_row("whole process", shown_bytes(resident), "", WHOLE_PROCESS_MEANS)
+    limit = statistics.number("container", "limit_bytes")
+    if limit:
+        room = shown_bytes(statistics.number("container", "room_bytes"))
+        note = f"left of the {shown_bytes(limit)} that its container may use"
+        scarce = "; near the limit: less that is free stays" if statistics.scarce else ""
+        table.add_row("room", room, "", note + scarce, style="yellow" if scarce else None)
     reserved = statistics.memory("reserved_bytes")
     table.add_row("reserved", shown_bytes(reserved), "", "address space: costs nothing")
     return Group(table)
