@@ -24,7 +24,7 @@ from hakmem.compare_report import (
 )
 from hakmem.ending import shell_status_of_code
 from hakmem.errors import EXIT_FAILURE, HakmemError
-from hakmem.inside.commands import map_command, stats, top
+from hakmem.inside.commands import map_command, ps, stats, top
 from hakmem.inside.profile_commands import flame, profile, symbols
 from hakmem.library import Library, find_library
 from hakmem.memory_plot import draw, require_drawable
@@ -51,6 +51,7 @@ Examples:
 
 \b
 Looking into a program that runs on it (by its process number):
+  hakmem ps                                who runs on it, and takes how much memory
   hakmem top 4711                          watch memory, rates and size classes; or: top -- ./job
   hakmem stats 4711                        all figures once; --json, --prometheus
   hakmem profile 4711 --seconds 10         who holds memory, into hakmem.4711.heap
@@ -242,7 +243,7 @@ def allocators(as_json: bool) -> None:
     console().print(allocators_table(found, missing))
 
 
-for _command in (tune_command, stats, top, profile, flame, symbols, map_command):
+for _command in (tune_command, ps, stats, top, profile, flame, symbols, map_command):
     cli.add_command(_command)
 
 

@@ -188,6 +188,7 @@ def sample_statistics(**changes: Any) -> dict[str, Any]:
             **{"process_resident_bytes": None, "reserved_bytes": 9 << 30, "committed_bytes": 8 << 20},
             **{"retained_limit_bytes": 3 << 20, "measured": False},
         },
+        "container": {"limit_bytes": 512 << 20, "room_bytes": 12 << 20, "scarce": True},
         "metadata": {"regions_bytes": 20480, "page_map_bytes": 8192, "heaps_bytes": 12288},
         "lanes": {"tiny": lane, "mid": {**lane, "live_bytes": 7777}},
         "classes": [size_class, {**size_class, "bytes": 1040, "exact": True, "resident_bytes": 90112}],

@@ -55,11 +55,26 @@ def test_table_shows_where_the_memory_is(hakmem: Command, pid: int) -> None:
         ("metadata", "44.0 KiB"),
         ("less: untouched", " 55.0 KiB"),
         ("= resident", "7.0 MiB"),
+        ("room", "12.0 MiB"),
+        ("room", "left of the 512.0 MiB that its container may use; near the limit: less that is free stays"),
     ):
         assert shown in next(line for line in outcome.stdout.splitlines() if line.strip().startswith(name))
     assert "fall-backs: 3 foreign_free" in outcome.stdout
     assert "heaps: 4 active, 1 abandoned, 0 shared" in outcome.stdout
     assert "options set: stats=1" in outcome.stdout
+
+
+def test_a_container_without_a_limit_or_not_near_it(hakmem: Command) -> None:
+    with running(Program(sample_statistics(container={}))) as process:
+        assert "container" not in hakmem("stats", str(process.pid)).stdout
+        found = metrics(hakmem("stats", str(process.pid), "--prometheus").stdout)
+        assert value(found["hakmem_container_scarce"]) == 0
+        assert "hakmem_container_limit_bytes" not in found
+    roomy = {"limit_bytes": 512 << 20, "room_bytes": 412 << 20, "scarce": False}
+    with running(Program(sample_statistics(container=roomy))) as process:
+        shown = hakmem("stats", str(process.pid)).stdout
+    assert "412.0 MiB" in shown
+    assert "near the limit" not in shown
 
 
 def test_table_shows_size_classes_by_what_they_cost(hakmem: Command, pid: int) -> None:
@@ -98,6 +113,9 @@ def test_prometheus_has_every_figure(hakmem: Command, pid: int) -> None:
     assert value(found["hakmem_metadata_part_bytes"], part="page_map", **common) == 8192
     assert value(found["hakmem_fallbacks"], reason="foreign_free", **common) == 3
     assert value(found["hakmem_purged_bytes"], **common) == 1 << 20
+    assert value(found["hakmem_container_limit_bytes"], **common) == 512 << 20
+    assert value(found["hakmem_container_room_bytes"], **common) == 12 << 20
+    assert value(found["hakmem_container_scarce"], **common) == 1
     for name, figure in STATISTICS["memory"].items():
         if figure is not None and name != "measured":
             assert value(found[f"hakmem_{name}"], **common) == figure
@@ -243,6 +261,26 @@ def test_an_interrupt_ends_it_without_a_word(hakmem: Command, pid: int, tmp_path
     watching.send_signal(signal.SIGINT)
     assert watching.communicate(timeout=100)[1] == ""
     assert watching.returncode == 128 + signal.SIGINT
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_watch_that_is_stopped_leaves_a_collector_no_figures(
+    hakmem: Command, pid: int, tmp_path: Path, number: signal.Signals
+) -> None:
+    place = tmp_path / "hakmem.prom"
+    watching = subprocess.Popen(
+        [*hakmem.arguments, "stats", str(pid), "--prometheus", "--watch", "250", "-o", str(place)],
+        env=hakmem.environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not place.exists():
+        assert watching.poll() is None
+        time.sleep(0.02)
+    watching.send_signal(number)
+    assert f"'{place}' is removed" in watching.communicate(timeout=100)[1]
+    assert watching.returncode == 128 + number
+    assert not place.exists()
 
 
 def test_output_into_a_folder_that_is_not_there(hakmem: Command, pid: int, tmp_path: Path) -> None:

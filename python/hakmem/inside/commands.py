@@ -1,18 +1,22 @@
-"""The commands that show what a running program's allocator does: stats, top and map."""
+"""The commands that show what running programs' allocators do: ps, stats, top and map."""
 
 import json
 import re
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
 import click
 
-from hakmem.ending import shell_status_of_code
+from hakmem.ending import ended_in_order, shell_status_of_code
 from hakmem.errors import HakmemError
 from hakmem.inside.asking import WAIT_OPTION, answer_of, ask
 from hakmem.inside.freshness import change_since, shown_age
+from hakmem.inside.listing import ended_entries, entries_table, entry_document, running_entries
 from hakmem.inside.live_file import Kind, Publication
 from hakmem.inside.parameters import PID, Seconds
 from hakmem.inside.process import Process, resident_now
@@ -71,36 +75,57 @@ def stats(
     if as_json and prometheus:
         raise HakmemError("--json and --prometheus are two forms: choose one")
     form = "json" if as_json else "prometheus" if prometheus else None
-    known: Process | None = None
-    while True:
-        try:
-            opened = _measured(pid, wait) if measure else open_target(pid)
-        except HakmemError:
-            if known is None or not known.ends_within(LONGEST_ENDING_SECONDS):
-                raise
-            _end_of_watch(known, form, output)
-            return
-        with opened as target:
-            write_whole(output, _rendered(target, form, output, all_classes=all_classes).encode())
-            watched, known = known, target.process
+    show = partial(_show, pid, form, output, wait=wait if measure else None, all_classes=all_classes)
+    if watch is None:
+        show()
+    elif form == "prometheus":
+        with ended_in_order(), _gone_with_the_watch(output):
+            _watch(show, watch)
+    else:
+        _watch(show, watch)
+
+
+def _show(
+    pid: int, form: str | None, output: Path, *, wait: float | None, all_classes: bool
+) -> Process | None:
+    """Writes its figures once, which it is to measure first if there is a time to wait for that. None if it
+    has ended, and these are its last."""
+    with open_target(pid) if wait is None else _measured(pid, wait) as target:
+        write_whole(output, _rendered(target, form, output, all_classes=all_classes).encode())
         if not target.process and (form or output != STANDARD_OUTPUT):
             print(f"hakmem: process {pid} has ended; these are its last figures", file=sys.stderr)
-        if watch is None or known is None:
-            if watched and form == "prometheus":
-                _end_of_watch(watched, form, output)
-            return
-        time.sleep(watch)
-        if not known.is_alive():
-            _end_of_watch(known, form, output)
-            return
+        return target.process
 
 
-def _end_of_watch(process: Process, form: str | None, output: Path) -> None:
-    message = f"hakmem: {process} has ended"
-    if form == "prometheus" and output != STANDARD_OUTPUT and output.is_file():
-        output.resolve().unlink(missing_ok=True)
-        message += f"; '{output}' is removed, or a collector would take its figures for present ones"
-    print(message, file=sys.stderr)
+def _watch(show: Callable[[], Process | None], seconds: float) -> None:
+    """Shows its figures again and again, to its end."""
+    process = show()
+    while process:
+        time.sleep(seconds)
+        process = _show_again(show, process)
+
+
+def _show_again(show: Callable[[], Process | None], process: Process) -> Process | None:
+    try:
+        if process.is_alive():
+            return show()
+    except HakmemError:
+        if not process.ends_within(LONGEST_ENDING_SECONDS):
+            raise
+    print(f"hakmem: {process} has ended", file=sys.stderr)
+    return None
+
+
+@contextmanager
+def _gone_with_the_watch(output: Path) -> Iterator[None]:
+    """Whatever ends it: a collector would take the last figures for present ones, for ever."""
+    try:
+        yield
+    finally:
+        if output != STANDARD_OUTPUT and output.is_file():
+            output.resolve().unlink(missing_ok=True)
+            message = f"'{output}' is removed, or a collector would take its figures for present ones"
+            print(f"hakmem: {message}", file=sys.stderr)
 
 
 def _measured(pid: int, wait: float) -> Target:
@@ -163,7 +188,9 @@ def top(*, interval: float, once: bool, words: tuple[str, ...]) -> NoReturn:
     terminal, one picture follows the other.
     """
     if not words:
-        raise HakmemError("nothing to watch: name a process number, or '-- COMMAND' to run one")
+        raise HakmemError(
+            "nothing to watch: name a process number ('hakmem ps' lists them), or '-- COMMAND' to run one"
+        )
     to = console()
     if len(words) == 1 and words[0].isdecimal():
         try:
@@ -173,6 +200,27 @@ def top(*, interval: float, once: bool, words: tuple[str, ...]) -> NoReturn:
         sys.exit(0)
     program, library = program_and_library(words)
     sys.exit(shell_status_of_code(top_of_command(program, words, library, interval, to, once=once)))
+
+
+@click.command()
+@click.option("--ended", is_flag=True, help="Those that have ended and left their last figures behind.")
+@click.option("--json", "as_json", is_flag=True, help="As a JSON array of objects.")
+def ps(*, ended: bool, as_json: bool) -> None:
+    """List the processes that run on HAKMEM, who takes most memory first.
+
+    Yours; as root, everybody's. Not those that publish no figures: that are younger than 50 ms and small, or
+    were started with HAKMEM_LIVE=0.
+    """
+    entries, errors = ended_entries() if ended else running_entries()
+    if as_json:
+        click.echo(json.dumps([entry_document(entry) for entry in entries], indent=2))
+    elif entries:
+        console().print(entries_table(entries))
+    for error in errors:
+        print(f"hakmem: {error}", file=sys.stderr)
+    if not entries:
+        those = "has ended and left figures behind" if ended else "runs on HAKMEM and shows figures"
+        print(f"hakmem: no process that you may look into {those}", file=sys.stderr)
 
 
 @click.command("map")

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,6 +78,40 @@ def open_running(pid: int) -> Target:
             f"process {pid} has ended; 'hakmem stats {pid}' shows the last figures that it left behind"
         )
     return target
+
+
+def running_targets() -> Iterator[Target]:
+    """All that publish and that this user may look into."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(HakmemError):  # it has ended meanwhile, or another's file stands in its place
+            process = look_up(int(folder.name))
+            target = _published(process) if process else None
+            if target:
+                yield target
+
+
+def ended_targets() -> Iterator[Target]:
+    """All that have ended and left figures behind, in this namespace of processes."""
+    namespace = namespace_of("self")
+    for path in SHARED_MEMORY.glob("hakmem-*"):
+        if not _may_be_of(path, namespace):
+            continue
+        with suppress(OSError, HakmemError):  # another user's, or none of the library's
+            file = LiveFile(path)
+            try:
+                header = file.header()
+                number = int(path.name.rpartition("-")[2])
+                process = look_up(number)
+                is_left = header.pid == number and (
+                    process is None or process.start_ticks != header.start_ticks
+                )
+            except BaseException:
+                file.close()
+                raise
+            if is_left:
+                yield Target(number, None, file)
+            else:
+                file.close()
 
 
 def _target_of(process: Process) -> Target:

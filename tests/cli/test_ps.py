@@ -1,0 +1,83 @@
+"""`hakmem ps`: which processes run on HAKMEM, and which have left figures behind."""
+
+import json
+import os
+import pwd
+from pathlib import Path
+
+from tests.live_path import live_path
+
+from .command import Command, Outcome
+from .live_file import Program, crashed, running, sample_statistics
+
+SMALL = Program(sample_statistics(program="small"))
+
+
+def line_of(outcome: Outcome, pid: int) -> list[str]:
+    (line,) = (line for line in outcome.stdout.splitlines() if line.split()[0] == str(pid))
+    return line.split()
+
+
+def test_each_has_a_line_with_what_it_takes(hakmem: Command) -> None:
+    with running(SMALL) as process:
+        outcome = hakmem("ps")
+    assert outcome.status == 0
+    cells = line_of(outcome, process.pid)
+    assert cells[1:5] == ["5.0", "MiB", "7.0", "MiB"]
+    assert cells[6] in ("MiB", "KiB")
+    assert cells[-2:] == [pwd.getpwuid(os.geteuid()).pw_name, "small"]
+
+
+def test_who_takes_most_comes_first(hakmem: Command) -> None:
+    with running(SMALL), running(SMALL):
+        entries = json.loads(hakmem("ps", "--json").stdout)
+    sizes = [entry["process_resident_bytes"] for entry in entries]
+    assert len(sizes) >= 2
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_json(hakmem: Command) -> None:
+    with running(SMALL) as process:
+        entries = json.loads(hakmem("ps", "--json").stdout)
+        (entry,) = (entry for entry in entries if entry["pid"] == process.pid)
+    assert (entry["program"], entry["ended"]) == ("small", False)
+    assert (entry["live_bytes"], entry["heap_resident_bytes"]) == (5 << 20, 7 << 20)
+    assert entry["process_resident_bytes"] > 1 << 20
+
+
+def test_those_that_have_ended_are_apart(hakmem: Command) -> None:
+    with crashed(SMALL) as pid, running(SMALL) as process:
+        ended = hakmem("ps", "--ended")
+        assert "ended" in line_of(ended, pid)
+        assert "small" in line_of(ended, pid)
+        numbers = [entry["pid"] for entry in json.loads(hakmem("ps", "--ended", "--json").stdout)]
+        assert process.pid not in numbers
+        assert pid not in [entry["pid"] for entry in json.loads(hakmem("ps", "--json").stdout)]
+
+
+def test_a_number_that_was_given_to_another_process_is_of_one_that_has_ended(hakmem: Command) -> None:
+    with running(Program(sample_statistics(program="before"), start_ticks=1)) as process:
+        assert "before" in line_of(hakmem("ps", "--ended"), process.pid)
+        assert process.pid not in [entry["pid"] for entry in json.loads(hakmem("ps", "--json").stdout)]
+
+
+def test_what_is_damaged_hides_no_other(hakmem: Command) -> None:
+    with running(Program(text="{")) as damaged, running(Program(magic="SOMETHIN")), running(SMALL) as process:
+        live_path(0).write_bytes(b"")  # of nobody, and empty
+        outcome = hakmem("ps")
+        ended = hakmem("ps", "--ended")
+        live_path(0).unlink()
+    assert outcome.status == 0
+    assert line_of(outcome, process.pid)
+    assert f"'{live_path(damaged.pid)}'" in outcome.stderr
+    assert ended.status == 0
+
+
+def test_a_process_in_a_container(hakmem: Command, tmp_path: Path) -> None:
+    script = tmp_path / "enter"
+    script.write_text('#!/bin/sh\nmount -t tmpfs tmpfs /dev/shm && exec "$@"\n')
+    script.chmod(0o755)
+    wrapper = ("unshare", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+    with running(SMALL, (*wrapper, str(script))) as process:
+        (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        assert "small" in line_of(hakmem("ps"), int(child))
