@@ -16,6 +16,8 @@ from hakmem.probe import probe
 HAKMEM = "hakmem"
 SYSTEM = "system"
 NAMES = (HAKMEM, SYSTEM, *(kind.name for kind in KINDS))
+# Other names that people have for one of them.
+ALIASES = {"libc": SYSTEM, "glibc": SYSTEM}
 
 # All variables that an allocator may need, with a value of the same length that changes nothing: where one
 # allocator needs the variable, the others get that.

@@ -13,7 +13,7 @@ from typing import NoReturn
 import click
 
 from hakmem import __version__, preload
-from hakmem.allocators import find
+from hakmem.allocators import ALIASES, find
 from hakmem.compare import choose, survey
 from hakmem.compare_report import (
     allocator_entry,
@@ -248,7 +248,10 @@ for _command in (tune_command, ps, stats, top, profile, flame, symbols, map_comm
 
 
 def _split(names: str | None) -> list[str] | None:
-    return None if names is None else [name.strip() for name in names.split(",")]
+    if names is None:
+        return None
+    given = (name.strip() for name in names.split(","))
+    return [ALIASES.get(name, name) for name in given]
 
 
 def _have_standard_streams() -> None:

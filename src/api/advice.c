@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#if defined(HAKMEM_STANDARD_NAMES) && !defined(HAKMEM_STATIC)
+#ifdef HAKMEM_SHARED
 
 int advice_take(void *address, size_t bytes, int advice) {
     if (advice == MADV_HUGEPAGE) {

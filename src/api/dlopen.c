@@ -7,7 +7,7 @@
 #include <dlfcn.h>
 #include <stdatomic.h>
 
-#if defined(HAKMEM_STANDARD_NAMES) && !defined(HAKMEM_STATIC)
+#ifdef HAKMEM_SHARED
 
 typedef void *opener(const char *, int);
 

@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#if defined(HAKMEM_STANDARD_NAMES) && !defined(HAKMEM_STATIC)
+#ifdef HAKMEM_SHARED
 
 /* prlimit, after which the allocator spares address space if that is limited now. */
 static int set_limit(pid_t process, int resource, const struct rlimit *limit, struct rlimit *before) {

@@ -11,7 +11,7 @@
 /* The library itself was started by an earlier constructor (heap/runtime.c). */
 __attribute__((constructor)) OFTEN static void at_load(void) {
     int saved_errno = errno;
-#if defined(HAKMEM_STANDARD_NAMES) && !defined(HAKMEM_STATIC)
+#ifdef HAKMEM_SHARED
     if (madvise != advice_take) { /* the program, or what is loaded before, has its own */
         huge_pages_note_program_asks();
     }

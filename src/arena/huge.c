@@ -108,7 +108,7 @@ COLD static bool may_have(size_t bytes) {
  * others of late. */
 static size_t room_to_grow(size_t superslabs) {
     size_t room = max_size(arena.grown_superslabs, 2 * superslabs);
-    arena.grown_superslabs -= arena.grown_superslabs / FORGOTTEN_PART;
+    arena.grown_superslabs -= (arena.grown_superslabs + FORGOTTEN_PART - 1) / FORGOTTEN_PART;
     arena.grown_superslabs = max_size(arena.grown_superslabs, superslabs);
     return room;
 }

@@ -39,7 +39,7 @@ static _Atomic size_t next_ahead;
 /* Whether the program may have asked for huge pages in a block of its own: where its madvise is not the
  * library's (api/advice.c), that is not known. relaxed everywhere: the program itself must see to it that the
  * block is freed after that call */
-#if defined(HAKMEM_STANDARD_NAMES) && !defined(HAKMEM_STATIC)
+#ifdef HAKMEM_SHARED
 static _Atomic bool program_asks;
 #else
 static _Atomic bool program_asks = true;

@@ -34,7 +34,7 @@ static void note_main(void) {
     atomic_store_explicit(&main_begun, true, memory_order_relaxed);
 }
 
-#if defined(HAKMEM_STANDARD_NAMES) && !defined(HAKMEM_STATIC)
+#ifdef HAKMEM_SHARED
 typedef int main_function(int, char **, char **);
 static main_function *program_main;
 

@@ -41,7 +41,7 @@ struct walk {
 #endif
 };
 
-#if defined(HAKMEM_STANDARD_NAMES) && !defined(HAKMEM_STATIC)
+#ifdef HAKMEM_SHARED
 /* The linker's names for where this shared library begins and where its code ends (sections.ld). */
 extern INTERNAL const char __ehdr_start[], hakmem_code_end[];
 #define OWN_START __ehdr_start

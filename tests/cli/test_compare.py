@@ -204,6 +204,13 @@ def test_what_cannot_be_used_is_listed_with_its_reason(compare: Command, tmp_pat
     assert "was killed by SIG" in line
 
 
+@pytest.mark.parametrize("name", ["libc", "glibc"])
+def test_the_systems_allocator_by_its_other_names(compare: Command, name: str) -> None:
+    outcome = compare("--runs", "1", "--allocators", f"hakmem,{name}", "true")
+    assert outcome.status == 0, outcome.stderr
+    assert "glibc" in outcome.stdout
+
+
 def test_unknown_allocator(compare: Command) -> None:
     outcome = compare("--allocators", "hakmem,nonsense", "true")
     assert outcome.status == 1

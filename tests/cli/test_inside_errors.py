@@ -326,6 +326,43 @@ def test_a_process_on_hakmem_that_no_longer_has_its_file(
     assert said in outcome.error_line()
 
 
+def test_a_process_that_has_no_room_for_figures(
+    hakmem: Command, library: Path, compiled: Compile, tmp_path: Path
+) -> None:
+    source = """
+        #include <stdlib.h>
+        #include <unistd.h>
+        int main(void) {
+            for (int i = 0; i < 100; i++) {
+                char *block = malloc(1 << 20);
+                block[i] = 1;
+                usleep(2000);
+                free(block);
+            }
+            return write(1, "ready", 5) == 5 ? pause() : 1;
+        }
+    """
+    script = tmp_path / "enter"
+    script.write_text(f"""#!/bin/sh
+mount -t tmpfs -o size=4k tmpfs /dev/shm || exit 1
+head -c 4096 /dev/zero > /dev/shm/all
+LD_PRELOAD={library} exec "$@"
+""")
+    script.chmod(0o755)
+    process = subprocess.Popen(
+        ["unshare", "--map-root-user", "--mount", str(script), compiled(source)], stdout=subprocess.PIPE
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.read(5) == b"ready"
+        outcome = hakmem("stats", str(process.pid))
+    finally:
+        process.kill()
+        process.wait()
+    assert outcome.status == 1
+    assert "its /dev/shm is full" in outcome.error_line()
+
+
 def test_a_name_has_no_say_over_the_terminal(hakmem: Command, compiled: Compile) -> None:
     program = compiled("#include <unistd.h>\nint main(void) { return pause(); }", name="a\x1b[31m\nb")
     with subprocess.Popen([program]) as process:

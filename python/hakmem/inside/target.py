@@ -16,6 +16,7 @@ SHARED_MEMORY = Path("/dev/shm")
 _FIRST_NAMESPACE = 0xEFFFFFFC
 LONGEST_ENDING_SECONDS = 1.0  # what a process that has removed its file may need until it is gone
 _FIRST_FIGURES = f"it does once it is 50 ms old or uses 32 MiB, {WHEN_IT_ANSWERS}"
+_LIVE_FILE_BYTES = 68 << 10
 # Settings with which a process has no figures to publish, and their values that do so.
 _SILENCING = (
     ("HAKMEM_LIVE", ("0", "false", "no", "off"), "off"),
@@ -247,6 +248,14 @@ def _why_nothing(process: Process) -> HakmemError:
     for name, values, state in _SILENCING:
         if environment.get(name, "").strip().lower() in values:
             return HakmemError(f"{process} publishes nothing: {name} is {state} in it; start it without that")
+    with suppress(OSError):
+        place = process.root() / SHARED_MEMORY.relative_to("/")
+        status = os.statvfs(place)
+        if status.f_bavail * status.f_frsize < _LIVE_FILE_BYTES:
+            return HakmemError(
+                f"{process} runs on HAKMEM, but its {SHARED_MEMORY} is full, so that it has no room for its "
+                f"figures: free some of '{place}', and start it again"
+            )
     # The program may have settings of its own (hakmem_conf), and write over its environment.
     return HakmemError(
         f"{process} runs on HAKMEM, but has not published figures yet: {_FIRST_FIGURES}, but never with "
