@@ -71,6 +71,12 @@ size_t arena_share_bytes(void) {
     return retention_share(held(used), arena_is_scarce()) << SLAB_SHIFT;
 }
 
+COLD size_t arena_more_without_scarcity(void) {
+    size_t used = held(atomic_load_explicit(&arena.used_seen, memory_order_relaxed));
+    size_t share = retention_share(used, false);
+    return (2 * share - retention_share(used, true)) << SLAB_SHIFT;
+}
+
 /* The grace that was seen last. 0 without the library's thread: the grace then falls with what is in use, and
  * may be less by now. */
 static size_t grace_bytes(void) {
@@ -128,15 +134,6 @@ COLD void arena_begin_period(void) {
 
 size_t arena_bound(void) {
     return decay_is_on() ? bound(arena.used_most) : arena_bound_without_thread();
-}
-
-COLD size_t arena_more_without_scarcity(void) {
-    size_t now = arena_bound();
-    arena.retention.scarce = false;
-    size_t then = arena_bound();
-    arena.retention.scarce = true;
-    size_t share = retention_share(held(arena.used_slabs), false); /* of free blocks in slabs */
-    return then - min_size(now, then) + share;
 }
 
 static int64_t with_stocks(size_t bytes) {

@@ -70,11 +70,7 @@ uint64_t decay_period_ms(void) {
 
 /* Whether memory is scarce. No lock held. */
 COLD static bool memory_is_scarce(void) {
-    lock_acquire(&arena.lock);
-    bool was_scarce = arena.retention.scarce;
-    size_t regained = was_scarce ? arena_more_without_scarcity() << SLAB_SHIFT : 0;
-    lock_release(&arena.lock);
-    return scarcity_read(was_scarce, regained);
+    return scarcity_read(arena_is_scarce(), arena_more_without_scarcity());
 }
 
 static void set_scarce(bool scarce) {

@@ -109,8 +109,8 @@ void arena_note_taken(size_t dirty, size_t clean);
  * runs. The second is what it would be without the library's thread. */
 size_t arena_bound(void);
 size_t arena_bound_without_thread(void);
-/* How many more slabs, and slabs' worth of free blocks in others, might be free and resident if memory, which
- * is scarce, were not. */
+/* Bytes of free slabs and of free blocks in others that may be resident in addition where memory is not
+ * scarce, without any grace. Takes no lock. */
 size_t arena_more_without_scarcity(void);
 /* Begins a period: the peak of use is counted anew. Without the library's thread, the grace first falls in
  * proportion, as the peak has fallen since the period before. */

@@ -69,6 +69,7 @@ COLD void retention_forget_breath(struct retention *r) {
 COLD void retention_tick(struct retention *r, size_t idle) {
     r->period++;
     r->breath = 0;
-    r->grace -= min_size(r->grace, idle);
+    /* While memory is scarce whatever is taken again was purged, which tells nothing of other times. */
+    r->grace -= r->scarce ? r->grace : min_size(r->grace, idle);
     r->vain -= min_size(r->vain, r->vain / FORGOTTEN_PART + TIMES_IN_VAIN * idle);
 }

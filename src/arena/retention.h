@@ -63,7 +63,8 @@ static inline void retention_note_taken(struct retention *retention, struct miss
 size_t retention_breath(const struct retention *retention);
 /* Forgets what retention_breath says, as what is dirty is about to be purged wholly. */
 void retention_forget_breath(struct retention *retention);
-/* A period has gone by in which `idle` dirty slabs were not needed. */
+/* A period has gone by in which `idle` dirty slabs were not needed. What was learned while memory was scarce
+ * is forgotten. */
 void retention_tick(struct retention *retention, size_t idle);
 
 #endif

@@ -20,6 +20,7 @@ bool scarcity_read(bool was_scarce, size_t regained);
 /* Of the container, when it was last asked; both 0 where it has no limit or was never asked. */
 struct scarcity_figures {
     uint64_t limit_bytes, room_bytes;
+    uint64_t age_ms; /* since then */
 };
 struct scarcity_figures scarcity_figures(void);
 

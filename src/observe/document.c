@@ -60,10 +60,11 @@ static void write_head(struct json *json) {
 
 static void write_container(struct json *json, bool is_scarce) {
     struct scarcity_figures container = scarcity_figures();
-    if (container.limit_bytes != 0 || is_scarce) {
+    if (container.limit_bytes != 0) {
         json_open(json, "container", '{');
         json_number(json, "limit_bytes", container.limit_bytes);
         json_number(json, "room_bytes", container.room_bytes);
+        json_number(json, "age_ms", container.age_ms);
         json_bool(json, "scarce", is_scarce);
         json_close(json, '}');
     }

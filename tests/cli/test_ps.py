@@ -5,10 +5,12 @@ import os
 import pwd
 from pathlib import Path
 
+import pytest
+
 from tests.live_path import live_path
 
 from .command import Command, Outcome
-from .live_file import Program, crashed, running, sample_statistics
+from .live_file import HEADER, Program, crashed, running, sample_statistics
 
 SMALL = Program(sample_statistics(program="small"))
 
@@ -71,6 +73,41 @@ def test_what_is_damaged_hides_no_other(hakmem: Command) -> None:
     assert line_of(outcome, process.pid)
     assert f"'{live_path(damaged.pid)}'" in outcome.stderr
     assert ended.status == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"schema":1,"memory":{"live_bytes":1' + "0" * 4000 + "}}",
+        '{"schema":1,"a":' + "[" * 30000 + "]" * 30000 + "}",
+        '{"schema":1,"a":' + "[" * 400 + "]" * 400 + "}",
+        '{"schema":"\\u001b]0;title\\u0007\\nhakmem: all is well"}',
+    ],
+    ids=["large", "deep", "less_deep", "escapes"],
+)
+def test_what_anybody_may_publish_ends_no_list(hakmem: Command, text: str) -> None:
+    with running(Program(text=text)) as other, running(SMALL) as process:
+        outcome = hakmem("ps")
+    assert outcome.status == 0
+    assert line_of(outcome, process.pid)
+    assert "\x1b" not in outcome.stdout + outcome.stderr
+    for line in outcome.stderr.splitlines():
+        assert line.startswith("hakmem: process ")
+    assert str(other.pid) in outcome.stdout + outcome.stderr
+
+
+def test_a_sparse_file_is_not_read_as_a_whole(hakmem: Command) -> None:
+    number = 4194305  # no process can have it
+    path = live_path(number)
+    with path.open("wb") as file:
+        file.write(HEADER.pack(b"HAKLIVE1", number, 0xFFFFFFFF, 1, 0, 2 << 30, 0, 1, *[0] * 9))
+        file.truncate(3 << 30)
+    try:
+        outcome = hakmem("ps", "--ended")
+    finally:
+        path.unlink()
+    assert outcome.status == 0
+    assert "its header is damaged" in outcome.stderr
 
 
 def test_a_process_in_a_container(hakmem: Command, tmp_path: Path) -> None:

@@ -70,10 +70,11 @@ def test_a_container_without_a_limit_or_not_near_it(hakmem: Command) -> None:
         found = metrics(hakmem("stats", str(process.pid), "--prometheus").stdout)
         assert value(found["hakmem_container_scarce"]) == 0
         assert "hakmem_container_limit_bytes" not in found
-    roomy = {"limit_bytes": 512 << 20, "room_bytes": 412 << 20, "scarce": False}
+    roomy = {"limit_bytes": 512 << 20, "room_bytes": 412 << 20, "age_ms": 90_000, "scarce": False}
     with running(Program(sample_statistics(container=roomy))) as process:
         shown = hakmem("stats", str(process.pid)).stdout
     assert "412.0 MiB" in shown
+    assert "left 1 min 30 s ago of the 512.0 MiB" in shown
     assert "near the limit" not in shown
 
 
@@ -432,6 +433,31 @@ def test_a_collectors_file_may_be_a_link(hakmem: Command, tmp_path: Path) -> Non
     assert outcome.status == 0, outcome
     assert not (tmp_path / "file").exists()
     assert (tmp_path / "link").is_symlink()
+
+
+def test_a_watch_that_never_began_removes_nothing(hakmem: Command, tmp_path: Path) -> None:
+    file = tmp_path / "of_another"
+    file.write_text("before\n")
+    outcome = hakmem("stats", "4194305", "--prometheus", "--watch", "0.1", "-o", file)
+    assert outcome.status == 1
+    assert "there is no process 4194305" in outcome.error_line()
+    assert file.read_text() == "before\n"
+
+
+def test_a_file_of_a_folder_that_is_closed_is_emptied_at_the_end(hakmem: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    file = folder / "hakmem.prom"
+    file.touch()
+    folder.chmod(0o555)
+    drop = ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
+    watcher = Command([*drop, *hakmem.arguments], hakmem.environment)
+    with running(Program(STATISTICS, lifetime_seconds=ENDS_SOON_S, tidy=True)) as process:
+        outcome = watcher("stats", str(process.pid), "--prometheus", "--watch", "0.1", "-o", file)
+    folder.chmod(0o755)
+    assert outcome.status == 0, outcome
+    assert "is emptied" in outcome.stderr
+    assert file.read_text() == ""
 
 
 def test_what_is_no_file_stays_at_the_end(hakmem: Command, tmp_path: Path) -> None:

@@ -118,6 +118,28 @@ void retain_as_before_with_hardly_room(bool was_full) {
     }
 }
 
+void leave_scarcity_while_breathing(const char *background_thread) {
+    const Container container;
+    set_option("background_thread", background_thread);
+    set_option("decay_ms", "100");
+    hakmem_test::PointerArray held(32);
+    hakmem_test::allocate_all(held, kMiB);
+    const auto breathe = [] {
+        hakmem_test::PointerArray breath(16);
+        hakmem_test::allocate_all(breath, kMiB);
+        hakmem_test::free_all(breath);
+        return retained();
+    };
+    container.limit(Container::kUsed + 10 * kMiB);
+    EXPECT_TRUE(happens([&] { return breathe() <= kMiB; }));
+    for (int i = 0; i < 20; i++) {
+        breathe(); // again and again what was purged just before
+    }
+    container.limit(Container::kUsed + 90 * kMiB); // a sixteenth would be 68
+    EXPECT_TRUE(happens([&] { return breathe() >= 2 * kMiB; }));
+    hakmem_test::free_all(held);
+}
+
 // In a process of its own, which has not looked at its real container yet.
 template <typename Judged>
 void expect_right_in_a_container(Judged judged) {
@@ -147,6 +169,11 @@ TEST(DecayInAContainer, MoreStaysAgainOnlyWhereThereIsRoomForIt) {
 
 TEST(DecayInAContainer, WhatHasNotBeenShortOfRoomKeepsWhatItMay) {
     expect_right_in_a_container([] { retain_as_before_with_hardly_room(false); });
+}
+
+TEST(DecayInAContainer, WhatBreathesWhileThereIsNoRoomIsNotTakenForWhatItKeeps) {
+    expect_right_in_a_container([] { leave_scarcity_while_breathing("2"); });
+    expect_right_in_a_container([] { leave_scarcity_while_breathing("1"); });
 }
 
 TEST(DecayInAContainer, StatisticsSayHowMuchRoomThereIs) {

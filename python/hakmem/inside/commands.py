@@ -2,10 +2,12 @@
 
 import json
 import re
+import signal
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -118,14 +120,41 @@ def _show_again(show: Callable[[], Process | None], process: Process) -> Process
 
 @contextmanager
 def _gone_with_the_watch(output: Path) -> Iterator[None]:
-    """Whatever ends it: a collector would take the last figures for present ones, for ever."""
+    """However it ends in order: a collector would take the last figures for present ones, for ever. What the
+    watch has not written stays."""
+    before = _state_of(output)
     try:
         yield
     finally:
-        if output != STANDARD_OUTPUT and output.is_file():
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)  # it ends already
+        if _state_of(output) not in (None, before):
+            _take_away(output)
+
+
+def _take_away(output: Path) -> None:
+    done = "is removed"
+    try:
+        try:
             output.resolve().unlink(missing_ok=True)
-            message = f"'{output}' is removed, or a collector would take its figures for present ones"
-            print(f"hakmem: {message}", file=sys.stderr)
+        except OSError:  # as of a folder that is closed
+            output.write_bytes(b"")
+            done = "is emptied"
+        message = f"'{output}' {done}, or a collector would take its figures for present ones"
+    except OSError as error:
+        message = f"cannot remove '{output}', whose figures a collector will go on with: {error.strerror}"
+    with suppress(OSError):  # the terminal may be gone
+        print(f"hakmem: {message}", file=sys.stderr)
+
+
+def _state_of(output: Path) -> tuple[int, ...] | None:
+    """Another one each time that the file was written; none if it is no file."""
+    try:
+        status = output.stat()
+    except OSError:
+        return None
+    is_file = output != STANDARD_OUTPUT and stat.S_ISREG(status.st_mode)
+    return (status.st_dev, status.st_ino, status.st_mtime_ns) if is_file else None
 
 
 def _measured(pid: int, wait: float) -> Target:

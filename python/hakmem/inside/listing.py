@@ -76,7 +76,7 @@ def _entries(targets: Iterator[Target]) -> tuple[list[Entry], list[HakmemError]]
                 if publication is not None:
                     entries.append(_entry(target, publication))
             except HakmemError as error:
-                errors.append(error)
+                errors.append(HakmemError(f"{target}: {error}"))
     return entries, errors
 
 

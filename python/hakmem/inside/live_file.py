@@ -36,6 +36,7 @@ WHEN_IT_ANSWERS = (
     "at its next slow path (every few hundred allocations of a size, or when it needs or gives back a slab)"
 )
 
+_LONGEST_TEXT_BYTES = 1 << 20  # the library's are at most 32 KiB
 _READ_ATTEMPTS = 100
 _POLL_SECONDS = 0.02
 
@@ -183,7 +184,8 @@ class LiveFile:
 
     def _text(self, header: Header) -> bytes:
         current = header.current
-        if current > 1 or header.lengths[current] > header.buffer_bytes:
+        # Anyone may make such a file, and a sparse one of gigabytes costs nothing.
+        if current > 1 or header.lengths[current] > min(header.buffer_bytes, _LONGEST_TEXT_BYTES):
             raise self._strange("its header is damaged")
         length = header.lengths[current]
         text = os.pread(self._descriptor, length, TEXT_OFFSET + current * header.buffer_bytes)
@@ -195,7 +197,7 @@ class LiveFile:
         text = raw.decode(errors="replace")
         try:
             statistics = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise self._strange(f"its text is not JSON: {error}") from error
         if not isinstance(statistics, dict):
             raise self._strange("its text is not a JSON object")

@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from hakmem.errors import HakmemError
 from hakmem.inside.live_file import Publication
-from hakmem.inside.names import printable_document
+from hakmem.inside.names import printable, printable_document
 
 SCHEMA = 1
+_LONGEST_SCHEMA = 20  # of one that is shown
+_NUMBERS_END = 1 << 64
 LANES = ("tiny", "mid", "large", "huge")
 
 # What each counter counts. Those that are absent from a publication count 0.
@@ -86,7 +88,11 @@ class Statistics:
     def classes(self) -> Sequence[Mapping[str, int]]:
         """By block size."""
         entries = self.document.get("classes")
-        return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+        return [
+            {name: value for name, value in entry.items() if isinstance(value, bool) or _is_number(value)}
+            for entry in (entries if isinstance(entries, list) else ())
+            if isinstance(entry, dict)
+        ]
 
     @property
     def measured(self) -> bool:
@@ -126,15 +132,19 @@ def statistics_of(publication: Publication) -> Statistics:
     schema = publication.statistics.get("schema")
     if schema != SCHEMA:
         raise HakmemError(
-            f"the library in that process publishes schema {schema}, this command reads {SCHEMA}: use the "
-            "hakmem command that came with that library"
+            f"the library in that process publishes schema {printable(str(schema))[:_LONGEST_SCHEMA]}, this "
+            f"command reads {SCHEMA}: use the hakmem command that came with that library"
         )
-    return Statistics(printable_document(publication.statistics))
+    try:
+        return Statistics(printable_document(publication.statistics))
+    except RecursionError as error:
+        raise HakmemError("what that process publishes is nested too deeply to be the library's") from error
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _is_number(value: object) -> TypeGuard[int]:
+    """Anyone may write a file that says it is the library's: numbers that it cannot write are none."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _NUMBERS_END
 
 
 def _number(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+    return value if _is_number(value) else 0

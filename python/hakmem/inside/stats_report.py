@@ -7,6 +7,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from hakmem.inside.freshness import LIVE_SECONDS
 from hakmem.inside.statistics import COUNTERS, LANES, Statistics
 from hakmem.units import shown_bytes, shown_count, shown_seconds, shown_share
 
@@ -129,7 +130,9 @@ def _memory_table(statistics: Statistics, process_rss: int | None) -> Renderable
     limit = statistics.number("container", "limit_bytes")
     if limit:
         room = shown_bytes(statistics.number("container", "room_bytes"))
-        note = f"left of the {shown_bytes(limit)} that its container may use"
+        age = statistics.number("container", "age_ms") / 1000
+        when = f" {shown_seconds(age)} ago" if age >= LIVE_SECONDS else ""
+        note = f"left{when} of the {shown_bytes(limit)} that its container may use"
         scarce = "; near the limit: less that is free stays" if statistics.scarce else ""
         table.add_row("room", room, "", note + scarce, style="yellow" if scarce else None)
     reserved = statistics.memory("reserved_bytes")

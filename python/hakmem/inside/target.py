@@ -251,7 +251,7 @@ def _why_nothing(process: Process) -> HakmemError:
     with suppress(OSError):
         place = process.root() / SHARED_MEMORY.relative_to("/")
         status = os.statvfs(place)
-        if status.f_bavail * status.f_frsize < _LIVE_FILE_BYTES:
+        if status.f_blocks and status.f_bavail * status.f_frsize < _LIVE_FILE_BYTES:  # 0: without a limit
             return HakmemError(
                 f"{process} runs on HAKMEM, but its {SHARED_MEMORY} is full, so that it has no room for its "
                 f"figures: free some of '{place}', and start it again"
