@@ -269,12 +269,12 @@ def test_a_watch_that_is_stopped_leaves_a_collector_no_figures(
     hakmem: Command, pid: int, tmp_path: Path, number: signal.Signals
 ) -> None:
     place = tmp_path / "hakmem.prom"
-    watching = subprocess.Popen(
-        [*hakmem.arguments, "stats", str(pid), "--prometheus", "--watch", "250", "-o", str(place)],
-        env=hakmem.environment,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    command = [*hakmem.arguments, "stats", str(pid), "--prometheus", "--watch", "250", "-o", str(place)]
+    inherited = signal.signal(number, signal.SIG_DFL)  # nohup has SIGHUP ignored
+    try:
+        watching = subprocess.Popen(command, env=hakmem.environment, stderr=subprocess.PIPE, text=True)
+    finally:
+        signal.signal(number, inherited)
     while not place.exists():
         assert watching.poll() is None
         time.sleep(0.02)
