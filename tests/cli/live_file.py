@@ -80,6 +80,19 @@ def running(program: Program, wrapper: tuple[str, ...] = ()) -> Iterator["subpro
 
 
 @contextmanager
+def running_in_container(program: Program, folder: Path) -> Iterator[int]:
+    """The number that the program has outside of its container, in which it has another one and a /dev/shm of
+    its own."""
+    script = folder / "enter"
+    script.write_text('#!/bin/sh\nmount -t tmpfs tmpfs /dev/shm && exec "$@"\n')
+    script.chmod(0o755)
+    wrapper = ("unshare", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+    with running(program, (*wrapper, str(script))) as process:
+        (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        yield int(child)
+
+
+@contextmanager
 def crashed(program: Program) -> Iterator[int]:
     """The process id of one that was killed and left its file behind."""
     with running(program) as process:

@@ -10,7 +10,7 @@ import pytest
 from tests.live_path import live_path
 
 from .command import Command, Outcome
-from .live_file import HEADER, Program, crashed, running, sample_statistics
+from .live_file import HEADER, Program, crashed, running, running_in_container, sample_statistics
 
 SMALL = Program(sample_statistics(program="small"))
 
@@ -111,10 +111,5 @@ def test_a_sparse_file_is_not_read_as_a_whole(hakmem: Command) -> None:
 
 
 def test_a_process_in_a_container(hakmem: Command, tmp_path: Path) -> None:
-    script = tmp_path / "enter"
-    script.write_text('#!/bin/sh\nmount -t tmpfs tmpfs /dev/shm && exec "$@"\n')
-    script.chmod(0o755)
-    wrapper = ("unshare", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
-    with running(SMALL, (*wrapper, str(script))) as process:
-        (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        assert "small" in line_of(hakmem("ps"), int(child))
+    with running_in_container(SMALL, tmp_path) as pid:
+        assert "small" in line_of(hakmem("ps"), pid)

@@ -19,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.live_path import live_path
 
 from .command import REPOSITORY, Command
-from .live_file import ENDS_SOON_S, Program, crashed, running, sample_statistics
+from .live_file import ENDS_SOON_S, Program, crashed, running, running_in_container, sample_statistics
 
 STATISTICS = sample_statistics()
 
@@ -348,18 +348,12 @@ def test_a_crashed_process_is_told_of_as_such(hakmem: Command) -> None:
 
 
 def test_a_process_in_a_container(hakmem: Command, tmp_path: Path) -> None:
-    """Which knows itself by another number, and has a /dev/shm of its own."""
-    script = tmp_path / "enter"
-    script.write_text('#!/bin/sh\nmount -t tmpfs tmpfs /dev/shm && exec "$@"\n')
-    script.chmod(0o755)
-    wrapper = ("unshare", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
-    with running(Program(STATISTICS), (*wrapper, str(script))) as process:
-        (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        outcome = hakmem("stats", child, "--json", "--measure")
+    with running_in_container(Program(STATISTICS), tmp_path) as pid:
+        outcome = hakmem("stats", str(pid), "--json", "--measure")
         assert outcome.status == 0, outcome.stderr
-        assert json.loads(outcome.stdout)["pid"] != int(child)
-        found = metrics(hakmem("stats", child, "--prometheus").stdout)
-        assert value(found["hakmem_live_bytes"], pid=child) == 5 << 20
+        assert json.loads(outcome.stdout)["pid"] != pid
+        found = metrics(hakmem("stats", str(pid), "--prometheus").stdout)
+        assert value(found["hakmem_live_bytes"], pid=str(pid)) == 5 << 20
 
 
 def test_a_reused_process_number_is_refused(hakmem: Command) -> None:

@@ -22,7 +22,6 @@ class Entry:
     pid: int
     program: str
     user: str
-    ended: bool
     published_ms: int
     age_seconds: float  # of the figures
     live_bytes: int
@@ -43,7 +42,8 @@ def ended_entries() -> tuple[list[Entry], list[HakmemError]]:
 
 
 def entry_document(entry: Entry) -> dict[str, object]:
-    return {name: value for name, value in asdict(entry).items() if name != "age_seconds"}
+    figures = {name: value for name, value in asdict(entry).items() if name != "age_seconds"}
+    return {**figures, "ended": entry.process_resident_bytes is None}
 
 
 def entries_table(entries: Sequence[Entry]) -> Table:
@@ -87,7 +87,6 @@ def _entry(target: Target, publication: Publication) -> Entry:
         pid=target.pid,
         program=statistics.program,
         user=user_name(target.file.owner),
-        ended=now is None,
         published_ms=publication.published_ms,
         age_seconds=publication.age_seconds(),
         live_bytes=statistics.memory("live_bytes"),
