@@ -33,29 +33,7 @@ static struct growth {
 #define MAGAZINE_LARGE_BYTES ((size_t)32 << 10)
 #define MAGAZINE_LARGE_BLOCKS_MIN 4
 
-/* The spaced classes are constants of the file, so that no process pays for working them out. */
-
 #define RUN_BYTES(slabs) ((slabs)*SLAB_BYTES)
-#define RUN_TAIL(bytes, slabs) (RUN_BYTES(slabs) % (bytes))
-#define RUN_IS_GOOD(bytes, slabs)                                                                            \
-    (RUN_BYTES(slabs) / (bytes) >= RUN_BLOCKS_MIN &&                                                         \
-     RUN_TAIL(bytes, slabs) <= RUN_BYTES(slabs) / RUN_TAIL_PART &&                                           \
-     RUN_TAIL(bytes, slabs) % OS_PAGE_BYTES <= RUN_BYTES(slabs) / RUN_WASTE_PART)
-
-/* The shortest good run of the 4, or 16, lengths from `slabs` on; `or_else` if none is good. */
-#define RUN_OF_4(bytes, slabs, or_else)                                                                      \
-    (RUN_IS_GOOD(bytes, slabs)         ? (slabs)                                                             \
-     : RUN_IS_GOOD(bytes, (slabs) + 1) ? (slabs) + 1                                                         \
-     : RUN_IS_GOOD(bytes, (slabs) + 2) ? (slabs) + 2                                                         \
-     : RUN_IS_GOOD(bytes, (slabs) + 3) ? (slabs) + 3                                                         \
-                                       : (or_else))
-#define RUN_OF_16(bytes, slabs, or_else)                                                                     \
-    RUN_OF_4(                                                                                                \
-        bytes, slabs,                                                                                        \
-        RUN_OF_4(bytes, (slabs) + 4, RUN_OF_4(bytes, (slabs) + 8, RUN_OF_4(bytes, (slabs) + 12, or_else))))
-#define RUN_SLABS(bytes)                                                                                     \
-    ((bytes) <= TINY_MAX_BYTES ? 1u                                                                          \
-                               : RUN_OF_16(bytes, 1u, RUN_OF_16(bytes, 17u, (unsigned)SLABS_PER_SUPERSLAB)))
 
 #define MAGAZINE_BLOCKS_LEAST(bytes)                                                                         \
     ((bytes) <= MAGAZINE_LARGE_BYTES ? MAGAZINE_BLOCKS_MIN : MAGAZINE_LARGE_BLOCKS_MIN)
@@ -73,16 +51,37 @@ static struct growth {
         .magazine_blocks = (uint16_t)MAGAZINE_BLOCKS(bytes_, magazine_bytes),                                \
         .run_slabs = (uint8_t)(run_slabs_),                                                                  \
     }
-#define CLASS(bytes) CLASS_IN_RUN((size_t)(bytes), RUN_SLABS((size_t)(bytes)), SIZE_CLASS_MAGAZINE_BYTES)
-/* The eight classes above `from`, a power of two, up to the next one. */
-#define CLASSES(from)                                                                                        \
-    CLASS((from) / 8 * 9), CLASS((from) / 8 * 10), CLASS((from) / 8 * 11), CLASS((from) / 8 * 12),           \
-        CLASS((from) / 8 * 13), CLASS((from) / 8 * 14), CLASS((from) / 8 * 15), CLASS((from)*2)
+
+/* The spaced classes are constants of the file, so that no process pays for working them out. Of each of the
+ * mid lane, the run is what choose_run says. */
+#define CLASS(bytes, run_slabs) CLASS_IN_RUN((size_t)(bytes), run_slabs, SIZE_CLASS_MAGAZINE_BYTES)
+#define TINY(bytes) CLASS(bytes, 1)
+/* The eight classes above `from`, a power of two, up to the next one, and how many slabs the runs of each
+ * have. */
+#define CLASSES(from, slabs1, slabs2, slabs3, slabs4, slabs5, slabs6, slabs7, slabs8)                        \
+    CLASS((from) / 8 * 9, slabs1), CLASS((from) / 8 * 10, slabs2), CLASS((from) / 8 * 11, slabs3),           \
+        CLASS((from) / 8 * 12, slabs4), CLASS((from) / 8 * 13, slabs5), CLASS((from) / 8 * 14, slabs6),      \
+        CLASS((from) / 8 * 15, slabs7), CLASS((from)*2, slabs8)
 
 struct size_class size_classes[SIZE_CLASSES] = {
-    CLASS(8),      CLASS(16),     CLASS(32),     CLASS(48),     CLASS(64),      CLASS(80),
-    CLASS(96),     CLASS(112),    CLASS(128),    CLASSES(128),  CLASSES(256),   CLASSES(512),
-    CLASSES(1024), CLASSES(2048), CLASSES(4096), CLASSES(8192), CLASSES(16384), CLASSES(32768),
+    TINY(8),
+    TINY(16),
+    TINY(32),
+    TINY(48),
+    TINY(64),
+    TINY(80),
+    TINY(96),
+    TINY(112),
+    TINY(128),
+    CLASSES(128, 1, 1, 1, 1, 1, 1, 1, 1),
+    CLASSES(256, 1, 1, 1, 1, 1, 1, 1, 1),
+    CLASSES(512, 1, 1, 1, 1, 1, 1, 1, 1),
+    CLASSES(1024, 2, 1, 2, 2, 3, 2, 1, 1),
+    CLASSES(2048, 3, 2, 4, 3, 3, 4, 1, 1),
+    CLASSES(4096, 4, 1, 3, 1, 2, 4, 1, 1),
+    CLASSES(8192, 4, 1, 3, 1, 4, 4, 1, 1),
+    CLASSES(16384, 3, 2, 4, 2, 5, 4, 2, 2),
+    CLASSES(32768, 3, 4, 5, 3, 5, 7, 4, 4),
 };
 
 #define OFFSET(c, from, to) [(from)...(to)] = ((c)*CLASS_SCALE)
@@ -126,9 +125,16 @@ static const struct {
 __asm__(".globl tiny_class_offsets\n\t.hidden tiny_class_offsets\n\t"
         ".set tiny_class_offsets, tiny_table + " TEXT_OF(MAGAZINES_PAGE_END));
 
+static bool run_is_good(size_t bytes, unsigned slabs) {
+    size_t tail = RUN_BYTES(slabs) % bytes;
+    return RUN_BYTES(slabs) / bytes >= RUN_BLOCKS_MIN && tail <= RUN_BYTES(slabs) / RUN_TAIL_PART &&
+           tail % OS_PAGE_BYTES <= RUN_BYTES(slabs) / RUN_WASTE_PART;
+}
+
+/* The shortest good run for a class of the mid lane. */
 static unsigned choose_run(size_t bytes) {
     unsigned slabs = 1;
-    while (slabs < SLABS_PER_SUPERSLAB && !RUN_IS_GOOD(bytes, slabs)) {
+    while (slabs < SLABS_PER_SUPERSLAB && !run_is_good(bytes, slabs)) {
         slabs++;
     }
     return slabs;

@@ -83,6 +83,20 @@ TEST(SizeClass, TailOfASlabTakesLittleAddressSpaceAndHardlyAnyMemory) {
     }
 }
 
+// One that holds a few blocks, each with a tail of its own that is as small as above.
+TEST(SizeClass, ASlabOfTheMidLaneIsNoLongerThanThatTakes) {
+    for (int i = hak_tiny_class_count(); i < hak_size_class_count(); i++) {
+        const std::size_t block = hak_size_class_bytes(i);
+        const std::size_t slab = hak_size_class_slab_bytes(i);
+        EXPECT_GE(slab / block, 4u) << "class " << i;
+        for (std::size_t shorter = kSlabBytes; shorter < slab; shorter += kSlabBytes) {
+            const std::size_t tail = shorter % block;
+            EXPECT_TRUE(shorter / block < 4 || tail * 16 > shorter || tail % 4096 * 128 > shorter)
+                << "class " << i << " of " << block << " bytes in " << slab << ", not " << shorter;
+        }
+    }
+}
+
 // Blocks of one size only, and many of them: they get a class that fits.
 TEST(SizeClass, ManyBlocksOfOneMidSizeHardlyWasteAnything) {
     for (const std::size_t size : {1'040u, 2'100u, 10'000u, 40'000u}) {
