@@ -94,6 +94,25 @@ int main(void) {
 }
 """
 
+# Behind SOURCE, whose main has another name then: a server whose first thread starts the others and ends.
+IN_ANOTHER_THREAD = """
+#undef main
+#include <pthread.h>
+
+static void *go_on(void *unused) {
+    (void)unused;
+    exit(serve());
+}
+
+int main(void) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, go_on, NULL) != 0) {
+        abort();
+    }
+    pthread_exit(NULL);
+}
+"""
+
 # Holds 32 MiB at any time, and replaces all of it many times a second, a sixteenth at once.
 TURNING_OVER = """
 #include <stdlib.h>
@@ -186,6 +205,22 @@ def test_containers_that_share_the_folder_take_no_page_from_each_other(
             for pid in (leaking, other)
         }
         assert live[leaking] > LEAK_BYTES > live[other]
+
+
+def test_a_process_whose_first_thread_has_ended_is_one_that_runs(inside: Command, compiled: Compile) -> None:
+    program = compiled(SOURCE + IN_ANOTHER_THREAD, "-Dmain=serve", "-pthread", name="headless")
+    with started(inside, program) as (pid, tell):
+        tell("leak")
+        have_it_publish(pid, tell)
+        time.sleep(PUBLISHED_AFTER_S)
+        (entry,) = (e for e in json.loads(inside("ps", "--json").stdout) if e["pid"] == int(pid))
+        assert not entry["ended"]
+        assert entry["process_resident_bytes"] > LEAK_BYTES
+        stats = inside("stats", pid)
+        assert stats.status == 0
+        assert "ended" not in stats.stdout + stats.stderr
+        assert inside("map", pid, "--text").status == 0
+        assert pid not in inside("ps", "--ended").stdout.split()
 
 
 def live_files(pid: str) -> list[Path]:

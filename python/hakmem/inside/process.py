@@ -26,12 +26,8 @@ class Process:
     def __str__(self) -> str:
         return f"process {self.pid} ({self.name})"
 
-    @property
-    def folder(self) -> Path:
-        return Path(f"/proc/{self.pid}")
-
     def root(self) -> Path:
-        return self.folder / "root"
+        return _folder_with_memory(self.pid) / "root"
 
     def owner(self) -> str:
         return user_name(self.uid)
@@ -41,12 +37,12 @@ class Process:
 
     def maps(self) -> str:
         """The lines of its mappings; OSError where this user may not see them or it has just ended."""
-        return (self.folder / "maps").read_text(encoding="utf-8", errors="replace")
+        return (_folder_with_memory(self.pid) / "maps").read_text(encoding="utf-8", errors="replace")
 
     def environment(self) -> dict[str, str]:
         """As it was when the process started; empty where this user may not see it."""
         with suppress(OSError):
-            text = (self.folder / "environ").read_bytes().decode(errors="replace")
+            text = (_folder_with_memory(self.pid) / "environ").read_bytes().decode(errors="replace")
             return dict(entry.split("=", 1) for entry in text.split("\0") if "=" in entry)
         return {}
 
@@ -90,15 +86,11 @@ def look_up(pid: int) -> Process | None:
     """The process that has this number now; none if it has ended, even if nobody has waited for it."""
     folder = Path(f"/proc/{pid}")
     try:
-        name, _, rest = (
-            (folder / "stat").read_text(encoding="utf-8", errors="replace").partition("(")[2].rpartition(")")
-        )
+        name, fields = _name_and_fields(folder)
         status = (folder / "status").read_text(encoding="utf-8", errors="replace")
+        if _has_ended(_folder_with_memory(pid)):
+            return None
     except OSError:
-        return None
-    # What follows the name begins with the third field.
-    fields = rest.split()
-    if fields[0] in _ENDED_STATES:
         return None
     lines = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
     return Process(
@@ -109,6 +101,29 @@ def look_up(pid: int) -> Process | None:
         uid=int(lines["Uid"].split()[1]),
         start_ticks=int(fields[19]),
     )
+
+
+def _name_and_fields(folder: Path) -> tuple[str, list[str]]:
+    """The name of a process or a thread, and what follows it in its line: the third field and all others."""
+    line = (folder / "stat").read_text(encoding="utf-8", errors="replace")
+    name, _, rest = line.partition("(")[2].rpartition(")")
+    return name, rest.split()
+
+
+def _has_ended(folder: Path) -> bool:
+    return _name_and_fields(folder)[1][0] in _ENDED_STATES
+
+
+def _folder_with_memory(pid: int) -> Path:
+    """Of the process, or of one of its threads that goes on, where the first one has ended."""
+    first = Path(f"/proc/{pid}")
+    with suppress(OSError):
+        if _has_ended(first):
+            for thread in first.glob("task/[0-9]*"):
+                with suppress(OSError):
+                    if not _has_ended(thread):
+                        return thread
+    return first
 
 
 def namespace_of(pid: int | str) -> int | None:
@@ -132,7 +147,7 @@ def family(pid: int) -> list[int]:
 def resident_bytes(pid: int) -> int:
     """As the kernel says; 0 if there is no such process any more."""
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1]) * _PAGE_BYTES
+        return int((_folder_with_memory(pid) / "statm").read_text(encoding="utf-8").split()[1]) * _PAGE_BYTES
     except (OSError, IndexError):
         return 0
 
@@ -148,7 +163,7 @@ class Resident:
 def resident_now(pid: int) -> Resident | None:
     """As the kernel says; none if there is no such process any more."""
     try:
-        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+        status = (_folder_with_memory(pid) / "status").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
     kibibytes = {
