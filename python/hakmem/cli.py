@@ -1,39 +1,34 @@
 """The `hakmem` command."""
 
-import dataclasses
 import errno
-import json
 import os
-import shlex
 import signal
 import sys
+from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
 
 import click
 
-from hakmem import __version__, preload
-from hakmem.allocators import ALIASES, find
-from hakmem.compare import choose, survey
-from hakmem.compare_report import (
-    allocator_entry,
-    allocators_table,
-    missing_entry,
-    print_survey,
-    survey_document,
-)
 from hakmem.ending import shell_status_of_code
 from hakmem.errors import EXIT_FAILURE, HakmemError
-from hakmem.inside.commands import map_command, ps, stats, top
-from hakmem.inside.profile_commands import flame, profile, symbols
-from hakmem.library import Library, find_library
-from hakmem.memory_plot import draw, require_drawable
-from hakmem.output import let_any_text_out, require_writable, text_output
-from hakmem.program import cannot_execute, no_command, program_and_library, require_preloadable, resolve
-from hakmem.program_options import AS_JSON, COMMAND, POLLING, PROGRAM_COMMAND, REPORT, RUNS, shown_output
-from hakmem.report import console, options_table, print_comparison
-from hakmem.tune.command import tune_command
-from hakmem.versus import compare
+from hakmem.output import let_any_text_out
+
+# Each is a module of hakmem.commands, which has a command of that name.
+_COMMANDS = (
+    "allocators",
+    "compare",
+    "flame",
+    "map",
+    "options",
+    "profile",
+    "ps",
+    "run",
+    "stats",
+    "symbols",
+    "top",
+    "tune",
+    "versus",
+)
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
@@ -63,7 +58,17 @@ Looking into a program that runs on it (by its process number):
 
 
 class _Commands(click.Group):
-    """Turns errors of ours into one line and the exit status that goes with it."""
+    """Loads a command when it is called: what one needs, the others do not wait for. And turns errors of ours
+    into one line and the exit status that goes with it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"hakmem.commands.{cmd_name}"), cmd_name)
+        return command
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -78,7 +83,16 @@ class _Commands(click.Group):
 def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if not wanted:
         return
-    click.echo(f"hakmem {__version__}")
+
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 # takes a while to load
+
+    from hakmem.library import Library, find_library  # noqa: PLC0415
+
+    try:
+        own_version = version("hakmem")
+    except PackageNotFoundError:  # run from a source tree that is not installed
+        own_version = "unknown"
+    click.echo(f"hakmem {own_version}")
     try:
         path = find_library()
         click.echo(f"library {Library(path).version()} ({path})")
@@ -102,156 +116,6 @@ def cli() -> None:
     The library is the one HAKMEM_LIBRARY names, else the one installed with this command, else the
     one built in this command's repository.
     """
-
-
-@cli.command(context_settings=PROGRAM_COMMAND)
-@click.option("--stats", is_flag=True, help="Print a one-screen summary to stderr when the program ends.")
-@COMMAND
-def run(stats: bool, command: tuple[str, ...]) -> NoReturn:
-    """Run COMMAND on HAKMEM.
-
-    The program replaces this command: its exit status, signals and streams are its own. Options for
-    the program need no quoting: all that follows its name is its own.
-    """
-
-    program, library = program_and_library(command)
-    environment = preload.with_hakmem(os.environ, library)
-    if stats:
-        environment["HAKMEM_STATS"] = "1"
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and exec would pass that on
-        signal.signal(number, signal.SIG_DFL)
-    try:
-        os.execve(program, command, environment)
-    except OSError as error:
-        raise cannot_execute(program, error) from error
-
-
-@cli.command(context_settings=PROGRAM_COMMAND)
-@RUNS
-@POLLING
-@REPORT
-@COMMAND
-def versus(runs: int, polling: bool, report: Path, command: tuple[str, ...]) -> NoReturn:
-    """Run COMMAND in turn on HAKMEM and on libc's malloc, and compare what it took.
-
-    The first round, on HAKMEM, reads and writes as if run alone; the output of the others is
-    dropped. Every round gets the same standard input, except from a terminal: only the first reads
-    that. The exit status is the program's (128 and the signal's number, if one killed it); where
-    rounds differ, the first failure's.
-    """
-
-    program, library = program_and_library(command)
-    require_writable(report)
-    comparison = compare(program, command, library, runs, polling=polling)
-    with text_output(report) as output:
-        print_comparison(console(output), shlex.join(command), comparison)
-    sys.exit(comparison.exit_status())
-
-
-@cli.command()
-@click.option("--json", "as_json", is_flag=True, help="As a JSON array of objects.")
-def options(as_json: bool) -> None:
-    """List every option of the library: default, value in force, and where that comes from."""
-    found = Library(find_library()).options()
-    if as_json:
-        click.echo(json.dumps([dataclasses.asdict(option) for option in found], indent=2))
-        return
-
-    console().print(options_table(found))
-
-
-@cli.command("compare", context_settings=PROGRAM_COMMAND)
-@click.option(
-    "--allocators",
-    "names",
-    metavar="A,B,C",
-    help="Only these, by their names in 'hakmem allocators'. Default: all that work here.",
-)
-@RUNS
-@POLLING
-@click.option(
-    "--plot",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Draw RSS over time into this file (.png, .svg, .pdf), from one more run on each.",
-)
-@AS_JSON
-@REPORT
-@COMMAND
-def compare_command(
-    *,
-    names: str | None,
-    runs: int,
-    polling: bool,
-    plot: Path | None,
-    as_json: bool,
-    report: Path,
-    command: tuple[str, ...],
-) -> NoReturn:
-    """Run COMMAND in turn on every allocator of this machine, and compare what it took.
-
-    A first run, on the system's malloc (or the first of --allocators), reads and writes as if alone and
-    is not counted; the output of the others is dropped. Then come rounds in which every allocator has
-    one run, in changing order. Every run gets the same standard input, except from a terminal.
-
-    The exit status is 0 if all runs ended with 0, else that of the first that did not.
-    """
-    if plot:
-        require_drawable(plot)
-    if not command:
-        raise no_command()
-    program = resolve(command[0])
-    allocators, missing = choose(_split(names))
-    for library in filter(None, (allocator.library for allocator in allocators)):
-        require_preloadable(program, library, what="an allocator")
-    require_writable(report)
-    if plot:
-        require_writable(plot)
-    result = survey(
-        program,
-        command,
-        allocators,
-        missing,
-        runs,
-        polling=polling,
-        curves=plot is not None,
-        shown_output=shown_output(as_json=as_json, report=report),
-    )
-    with text_output(report) as output:
-        if as_json:
-            json.dump(survey_document(command, result), output, indent=2)
-            output.write("\n")
-        else:
-            print_survey(console(output), shlex.join(command), result)
-    if plot:
-        draw(plot, shlex.join(command), result.curves())
-    sys.exit(result.exit_status())
-
-
-@cli.command()
-@click.option("--json", "as_json", is_flag=True, help="As a JSON object.")
-def allocators(as_json: bool) -> None:
-    """List the allocators that `hakmem compare` can use here, and why the others cannot be used."""
-    found, missing = find()
-    if as_json:
-        document = {
-            "allocators": [allocator_entry(allocator) for allocator in found],
-            "missing": [missing_entry(entry) for entry in missing],
-        }
-        click.echo(json.dumps(document, indent=2))
-        return
-
-    console().print(allocators_table(found, missing))
-
-
-for _command in (tune_command, ps, stats, top, profile, flame, symbols, map_command):
-    cli.add_command(_command)
-
-
-def _split(names: str | None) -> list[str] | None:
-    if names is None:
-        return None
-    given = (name.strip() for name in names.split(","))
-    return [ALIASES.get(name, name) for name in given]
 
 
 def _have_standard_streams() -> None:

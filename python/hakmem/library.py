@@ -5,17 +5,12 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.elffile import ELFFile
-from elftools.elf.hash import ELFHashSection, GNUHashSection
-
 from hakmem.errors import HakmemError
 
 LIBRARY_VARIABLE = "HAKMEM_LIBRARY"
 LIBRARY_NAME = "libhakmem.so"
 
 _TELLING_SYMBOL = "hak_version"
-_SYMBOL_TABLES = (".gnu.hash", ".hash")  # in which the dynamic linker looks names up
 
 _PACKAGE = Path(__file__).resolve().parent
 _IN_PACKAGE = _PACKAGE / "lib" / LIBRARY_NAME
@@ -50,6 +45,8 @@ class Option:
 def find_library() -> Path:
     """The library in force: HAKMEM_LIBRARY, else the installed package's, else the repository's build."""
     if chosen := os.environ.get(LIBRARY_VARIABLE):
+        from hakmem.elf import defines  # noqa: PLC0415 # its library takes a while to load
+
         path = Path(chosen).absolute()
         try:
             is_there = path.is_file()
@@ -59,7 +56,8 @@ def find_library() -> Path:
             ) from error
         if not is_there:
             raise HakmemError(f"{LIBRARY_VARIABLE} is set to '{chosen}', but there is no such file")
-        if not _is_hakmem(path):
+        # By its names: loading it would run whatever else it is.
+        if not defines(path, _TELLING_SYMBOL):
             raise HakmemError(
                 f"{LIBRARY_VARIABLE} is set to '{chosen}', which is not a HAKMEM library: "
                 f"it has no {_TELLING_SYMBOL}"
@@ -71,21 +69,6 @@ def find_library() -> Path:
     raise HakmemError(
         f"{LIBRARY_NAME} not found: run 'make' in the repository, or set {LIBRARY_VARIABLE} to its path"
     )
-
-
-def _is_hakmem(path: Path) -> bool:
-    """By the names that it has for others; loading it would run whatever else it is."""
-    try:
-        with path.open("rb") as file:
-            elf = ELFFile(file)
-            for name in _SYMBOL_TABLES:
-                table = elf.get_section_by_name(name)
-                if isinstance(table, (GNUHashSection, ELFHashSection)):
-                    symbol = table.get_symbol(_TELLING_SYMBOL)
-                    return symbol is not None and symbol["st_shndx"] != "SHN_UNDEF"
-    except (ELFError, OSError) as error:
-        raise HakmemError(f"cannot load '{path}': {error}") from error
-    return False
 
 
 class Library:

@@ -5,9 +5,6 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.elffile import ELFFile
-
 from hakmem.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, HakmemError
 from hakmem.library import find_library
 
@@ -62,13 +59,15 @@ def resolve(command: str) -> Path:
 
 def require_preloadable(program: Path, library: Path, what: str = "HAKMEM") -> None:
     """Raises if the dynamic linker would not, or not be asked to, load `library` into `program`."""
+    from hakmem.elf import misfit  # noqa: PLC0415 # its library takes a while to load
+
     path = program
     for _ in range(_MAX_INTERPRETERS):
         interpreter = _interpreter_of_script(path)
         if interpreter is None:
             break
         path = interpreter
-    problem = _privilege_problem(path) or _format_problem(path, library)
+    problem = _privilege_problem(path) or misfit(path, library)
     if problem:
         shown = f"'{program}'" if path == program else f"'{program}' (through '{path}')"
         raise HakmemError(f"cannot preload {what} into {shown}: {problem}", EXIT_NOT_EXECUTABLE)
@@ -105,31 +104,6 @@ def _has_capabilities(path: Path) -> bool:
         return bool(os.getxattr(path, "security.capability"))
     except OSError:
         return False
-
-
-def _format_problem(path: Path, library: Path) -> str | None:
-    """Why the library does not fit the program; nothing for what only the kernel can judge."""
-    wanted = _machine_of_library(library)
-    try:
-        with path.open("rb") as file:
-            elf = ELFFile(file)
-            machine = elf.get_machine_arch()
-            segments = {segment["p_type"] for segment in elf.iter_segments()}
-    except (ELFError, OSError):
-        return None
-    if machine != wanted:
-        return f"it is a program for {machine}, the library is for {wanted}"
-    if "PT_INTERP" not in segments:
-        return "it is statically linked, so there is no dynamic linker to do it; link it with libhakmem.a"
-    return None
-
-
-def _machine_of_library(library: Path) -> str:
-    try:
-        with library.open("rb") as file:
-            return str(ELFFile(file).get_machine_arch())
-    except (ELFError, OSError) as error:
-        raise HakmemError(f"cannot load '{library}': {error}") from error
 
 
 def cannot_execute(program: Path, error: OSError | int) -> HakmemError:

@@ -21,6 +21,13 @@ def test_loads_the_library_into_the_program(hakmem: Command) -> None:
     assert (outcome.status, outcome.stdout, outcome.stderr) == (0, "True\n", "")
 
 
+def test_the_program_does_not_wait_for_what_other_commands_load(hakmem: Command) -> None:
+    outcome = hakmem("run", "true", PYTHONPROFILEIMPORTTIME="1")
+    loaded = {line.rpartition("|")[2].strip() for line in outcome.stderr.splitlines()}
+    assert "hakmem.preload" in loaded
+    assert not loaded & {"rich", "hakmem.report", "hakmem.allocators", "importlib.metadata"}
+
+
 def test_children_of_the_program_have_it_too(hakmem: Command) -> None:
     outcome = hakmem("run", "sh", "-c", f'"{sys.executable}" -c "{COUNT_MAPPED}"; true')
     assert outcome.stdout == "True\n"

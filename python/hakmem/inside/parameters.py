@@ -8,6 +8,7 @@ import click
 
 from hakmem.errors import HakmemError
 
+SHORTEST_PERIOD_SECONDS = 0.05  # of what is done again and again
 _SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _SIZE = re.compile(r"([0-9]+)([KMG]?)(?:i?B)?", re.IGNORECASE)
 _MOST_DIGITS = 18  # of what could be meant as one; whether there is such a process is seen later

@@ -113,7 +113,7 @@ def contenders_of(policies: Sequence[Policy]) -> tuple[Contender, list[Contender
     return reference, different
 
 
-def tune(
+def find_settings(
     program: Path,
     arguments: tuple[str, ...],
     library: Path,

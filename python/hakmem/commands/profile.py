@@ -1,17 +1,13 @@
-"""The commands that say who allocated what: profile and flame."""
+"""`hakmem profile`."""
 
 import itertools
-import re
 from pathlib import Path
-from typing import TextIO
 
 import click
 
 from hakmem.errors import HakmemError
 from hakmem.inside.asking import WAIT_OPTION, answer_of
-from hakmem.inside.call_tree import call_tree
-from hakmem.inside.flame import flame_svg
-from hakmem.inside.heap_profile import WEIGHTS, HeapProfile, parse_heap_profile, read_heap_profile
+from hakmem.inside.heap_profile import HeapProfile, parse_heap_profile
 from hakmem.inside.live_file import Kind
 from hakmem.inside.names import as_named
 from hakmem.inside.parameters import PID, SIZE, Seconds, one_of
@@ -33,7 +29,6 @@ from hakmem.units import shown_bytes, shown_count
 
 _TOP = 10  # where nothing else is printed
 _REQUESTS = {"heap": Kind.HEAP, "fragmentation": Kind.FRAGMENTATION, "sites": Kind.SITES}
-_PLACE = re.compile(r" (?P<path>/\S.*)\+0x(?P<offset>[0-9a-f]+)$")
 
 
 @click.command()
@@ -150,77 +145,3 @@ def _show_ranking(target: Target, kind: str, raw: bytes, top: int) -> None:
         document = fragmentation_document(raw)
         symbolizer = Symbolizer(parse_mappings(map(as_named, document.get("mappings", []))), target.root())
         print_fragmentation(console(), document, symbolizer, top)
-
-
-@click.command()
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The picture. Default: FILE.svg."
-)
-@click.option("--live", is_flag=True, help="What is not freed yet (the default).")
-@click.option("--allocated", is_flag=True, help="All that was allocated, freed or not.")
-@click.option("--bytes", "by_bytes", is_flag=True, help="Weigh by size (the default).")
-@click.option("--blocks", is_flag=True, help="Weigh by number.")
-@click.option(
-    "--root",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("/"),
-    help="Where the program's files are, for symbols: /proc/PID/root for a container's.",
-)
-def flame(
-    *,
-    file: Path,
-    output: Path | None,
-    live: bool,
-    allocated: bool,
-    by_bytes: bool,
-    blocks: bool,
-    root: Path,
-) -> None:
-    """Draw heap profile FILE (heap_v2 text, of HAKMEM or another allocator) as a flame graph.
-
-    The SVG needs nothing else: open it in a browser. Click zooms, '/' searches, pointing tells figures.
-    """
-    life = one_of(live=live, allocated=allocated) or "live"
-    unit = one_of(bytes=by_bytes, blocks=blocks) or "bytes"
-    place = output or file.with_name(f"{file.name}.svg")
-    if place.exists() and file.exists() and place.samefile(file):
-        raise HakmemError(
-            f"the picture would take the place of the profile '{file}': give --output another name"
-        )
-    found = read_heap_profile(file)
-    weight = WEIGHTS[life, unit]
-    symbolizer = Symbolizer(parse_mappings(found.mappings), root)
-    tree = call_tree(found, symbolizer, weight.of, "all")
-    if not tree.children and tree.value > 0:
-        raise HakmemError(
-            f"'{file}' has no call stacks: nothing to draw; "
-            "a program that is linked with -static has some with -Wl,--eh-frame-hdr"
-        )
-    if not tree.children:
-        raise HakmemError(
-            f"'{file}' has no {weight.title}: nothing to draw; try --allocated, or sample for longer"
-        )
-    write_whole(place, flame_svg(tree, f"{weight.title}: {file.name}", unit).encode())
-    if place != STANDARD_OUTPUT:
-        click.echo(f"drawn: {place}")
-
-
-@click.command()
-@click.argument("file", type=click.File("r", encoding="utf-8", errors="surrogateescape"), default="-")
-@click.option(
-    "--root",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("/"),
-    help="Where the program's files are: /proc/PID/root for a container's.",
-)
-def symbols(*, file: TextIO, root: Path) -> None:
-    """Name the functions in a leak report (HAKMEM_PROF_LEAKS=1).
-
-    In fact in any text: where a line ends in file+0xoffset, the function's name follows it.
-    """
-    symbolizer = Symbolizer([], root)
-    for line in file:
-        match = _PLACE.search(line)
-        function = symbolizer.function_in(match["path"], int(match["offset"], 16)) if match else None
-        click.echo(f"{line.rstrip()}  {function}" if function else line, nl=bool(function))

@@ -14,10 +14,10 @@ from hakmem.program_options import AS_JSON, COMMAND, POLLING, PROGRAM_COMMAND, R
 from hakmem.report import console
 from hakmem.tune.policies import POLICIES, policy_of
 from hakmem.tune.report import print_tuning, tuning_document, write_settings
-from hakmem.tune.search import PRICES, tune
+from hakmem.tune.search import PRICES, find_settings
 
 
-@click.command("tune", context_settings=PROGRAM_COMMAND)
+@click.command(context_settings=PROGRAM_COMMAND)
 @click.option(
     "--for",
     "price",
@@ -50,7 +50,7 @@ from hakmem.tune.search import PRICES, tune
 @AS_JSON
 @REPORT
 @COMMAND
-def tune_command(
+def tune(
     *,
     price: str,
     rounds: int,
@@ -78,7 +78,7 @@ def tune_command(
     require_writable(report)
     if save:
         require_writable(save)
-    result = tune(
+    result = find_settings(
         program,
         command,
         library,

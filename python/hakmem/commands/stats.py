@@ -1,4 +1,4 @@
-"""The commands that show what running programs' allocators do: ps, stats, top and map."""
+"""`hakmem stats`."""
 
 import json
 import re
@@ -10,32 +10,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
 
 import click
 
-from hakmem.ending import ended_in_order, shell_status_of_code
+from hakmem.ending import ended_in_order
 from hakmem.errors import HakmemError
-from hakmem.inside.asking import WAIT_OPTION, answer_of, ask
+from hakmem.inside.asking import WAIT_OPTION, ask
 from hakmem.inside.freshness import change_since, shown_age
-from hakmem.inside.listing import ended_entries, entries_table, entry_document, running_entries
 from hakmem.inside.live_file import Kind, Publication
-from hakmem.inside.parameters import PID, Seconds
+from hakmem.inside.parameters import PID, SHORTEST_PERIOD_SECONDS, Seconds
 from hakmem.inside.process import Process, resident_now
-from hakmem.inside.slab_map import parse_slab_map
-from hakmem.inside.slab_map_plot import draw_slab_map
-from hakmem.inside.slab_map_text import print_slab_map
 from hakmem.inside.statistics import statistics_of
 from hakmem.inside.stats_report import heading_of, print_stats
 from hakmem.inside.target import LONGEST_ENDING_SECONDS, Target, open_running, open_target
-from hakmem.inside.top import top_of_command, top_of_process
-from hakmem.memory_plot import require_drawable
 from hakmem.output import STANDARD_OUTPUT, OutputFile, write_whole
-from hakmem.program import program_and_library
 from hakmem.report import console
 from hakmem.units import shown_seconds
-
-_SHORTEST_PERIOD = 0.05
 
 
 @click.command()
@@ -43,7 +33,7 @@ _SHORTEST_PERIOD = 0.05
 @click.option("--json", "as_json", is_flag=True, help="As the library publishes them: docs/statistics.md.")
 @click.option("--prometheus", is_flag=True, help="In Prometheus' text exposition format.")
 @click.option(
-    "--watch", type=Seconds(_SHORTEST_PERIOD), metavar="S", help="Again every S seconds, to its end."
+    "--watch", type=Seconds(SHORTEST_PERIOD_SECONDS), metavar="S", help="Again every S seconds, to its end."
 )
 @click.option(
     "-o",
@@ -193,93 +183,3 @@ def _freshness(target: Target, publication: Publication) -> str:
         age = shown_seconds(publication.age_seconds())
         return f"it has ended, and left these figures behind {age} ago"
     return shown_age(publication)
-
-
-@click.command()
-@click.option(
-    "--interval",
-    type=Seconds(_SHORTEST_PERIOD),
-    default=1.0,
-    show_default=True,
-    metavar="S",
-    help="Seconds between two looks.",
-)
-@click.option("--once", is_flag=True, help="One picture only, with the rates of one interval.")
-@click.argument("words", nargs=-1, metavar="PID | -- COMMAND...", type=click.UNPROCESSED)
-def top(*, interval: float, once: bool, words: tuple[str, ...]) -> NoReturn:
-    """Watch process PID, or run COMMAND on HAKMEM and watch that, until it ends.
-
-    Of the processes of COMMAND, it shows the one that holds most memory.
-
-    Shows live, resident and retained memory over time, rates, the size classes that cost most, fall-backs
-    and, where the process is sampled (see 'hakmem profile'), the call sites that hold most. The first line
-    says how old the figures are, if that is more than a second. Ctrl-C ends it. Where the output is no
-    terminal, one picture follows the other.
-    """
-    if not words:
-        raise HakmemError(
-            "nothing to watch: name a process number ('hakmem ps' lists them), or '-- COMMAND' to run one"
-        )
-    to = console()
-    if len(words) == 1 and words[0].isdecimal():
-        try:
-            top_of_process(PID.convert(words[0], None, None), interval, to, once=once)
-        except KeyboardInterrupt:
-            to.print()
-        sys.exit(0)
-    program, library = program_and_library(words)
-    sys.exit(shell_status_of_code(top_of_command(program, words, library, interval, to, once=once)))
-
-
-@click.command()
-@click.option("--ended", is_flag=True, help="Those that have ended and left their last figures behind.")
-@click.option("--json", "as_json", is_flag=True, help="As a JSON array of objects.")
-def ps(*, ended: bool, as_json: bool) -> None:
-    """List the processes that run on HAKMEM, who takes most memory first.
-
-    Yours; as root, everybody's. Not those that publish no figures: that are younger than 50 ms and small, or
-    were started with HAKMEM_LIVE=0.
-    """
-    entries, errors = ended_entries() if ended else running_entries()
-    if as_json:
-        click.echo(json.dumps([entry_document(entry) for entry in entries], indent=2))
-    elif entries:
-        console().print(entries_table(entries))
-    for error in errors:
-        print(f"hakmem: {error}", file=sys.stderr)
-    if not entries:
-        those = "has ended and left figures behind" if ended else "runs on HAKMEM and shows figures"
-        print(f"hakmem: no process that you may look into {those}", file=sys.stderr)
-
-
-@click.command("map")
-@click.argument("pid", type=PID)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="The picture (.png, .svg, .pdf). Default: hakmem.PID.map.png.",
-)
-@click.option("--text", is_flag=True, help="Draw with characters, on standard output.")
-@WAIT_OPTION
-def map_command(*, pid: int, output: Path | None, text: bool, wait: float) -> None:
-    """Draw how the heap of process PID is occupied: a cell for each slab, a row for each superslab.
-
-    The colour of a slab says how many of its blocks are live; free slabs (resident or given back), large
-    blocks and the allocator's own memory (metadata, mostly not resident) have colours of their own.
-    """
-    if text and output:
-        raise HakmemError("--text draws on standard output: leave out --output")
-    path = output or Path(f"hakmem.{pid}.map.png")
-    with open_running(pid) as target:
-        if not text:
-            require_drawable(path, "a picture (without --text)")
-        slab_map = parse_slab_map(answer_of(target, Kind.SLAB_MAP, wait))
-        summary = f"{target}: {slab_map.summary()}"
-    if text:
-        print_slab_map(console(), slab_map)
-    else:
-        draw_slab_map(path, f"{target}: slabs by the share of their blocks that are live", slab_map)
-    click.echo(summary)
-    if not text:
-        click.echo(f"drawn: {path}")
