@@ -16,8 +16,9 @@ CMD ?= $(DEMO)
 
 HAKMEM := $(VENV)/bin/hakmem
 CONFIGURE := cmake -G Ninja -S . -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
-# A test that hangs fails after the timeout. Tests take two places each, but for those that mostly sleep.
-CTEST := ctest --output-on-failure --timeout 300 --parallel $(shell expr 2 '*' "$$(nproc)")
+# A test that hangs fails after the timeout. Tests take two places each, but for those that mostly sleep: they wait as long
+# as they work, so that two for each processor keep it busy.
+CTEST := ctest --output-on-failure --timeout 300 --parallel $(shell expr 4 '*' "$$(nproc)")
 # Files side by side, the tests of one after each other.
 PYTEST := $(VENV)/bin/python -m pytest --numprocesses $(shell nproc) --dist loadfile
 

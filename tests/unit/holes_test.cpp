@@ -12,6 +12,7 @@
 
 #include "hakmem.h"
 #include "os/fault.h"
+#include "support/pattern.h"
 #include "support/random.h"
 #include "support/resident.h"
 #include "support/scale.h"
@@ -20,6 +21,7 @@
 
 namespace {
 
+using hakmem_test::all_bytes_are;
 using hakmem_test::counter;
 using hakmem_test::kKiB;
 using hakmem_test::kMiB;
@@ -36,13 +38,7 @@ int mark_of(std::size_t i) {
 }
 
 bool is_whole(const void *block, std::size_t i, std::size_t size) {
-    const auto *bytes = static_cast<const unsigned char *>(block);
-    for (std::size_t at = 0; at < size; at++) {
-        if (bytes[at] != mark_of(i)) {
-            return false;
-        }
-    }
-    return true;
+    return all_bytes_are(mark_of(i), block, size);
 }
 
 struct Shape {

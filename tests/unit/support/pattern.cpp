@@ -72,10 +72,14 @@ bool pattern_intact(const void *block, std::size_t written, std::size_t kept, st
     return intact;
 }
 
-bool all_zero(const void *block, std::size_t size) {
+bool all_bytes_are(int value, const void *block, std::size_t size) {
     const auto *bytes = static_cast<const unsigned char *>(block);
     // Comparing the block with itself one byte on leaves only the first byte to look at.
-    return size == 0 || (bytes[0] == 0 && std::memcmp(bytes, bytes + 1, size - 1) == 0);
+    return size == 0 || (bytes[0] == value && std::memcmp(bytes, bytes + 1, size - 1) == 0);
+}
+
+bool all_zero(const void *block, std::size_t size) {
+    return all_bytes_are(0, block, size);
 }
 
 } // namespace hakmem_test

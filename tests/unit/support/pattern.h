@@ -19,6 +19,8 @@ inline bool pattern_intact(const void *block, std::size_t written, std::uint64_t
     return pattern_intact(block, written, written, stamp);
 }
 
+bool all_bytes_are(int value, const void *block, std::size_t size);
+
 bool all_zero(const void *block, std::size_t size);
 
 } // namespace hakmem_test
