@@ -88,7 +88,7 @@ def look_up(pid: int) -> Process | None:
     try:
         name, fields = _name_and_fields(folder)
         status = (folder / "status").read_text(encoding="utf-8", errors="replace")
-        if _has_ended(_folder_with_memory(pid)):
+        if fields[0] in _ENDED_STATES and _has_ended(_folder_with_memory(pid)):
             return None
     except OSError:
         return None
