@@ -1,12 +1,15 @@
 /* What the options ask for at the start of the process and at its end. */
 #include "api/advice.h"
+#include "api/sandbox.h"
 #include "arena/huge_pages.h"
 #include "base/bits.h"
 #include "observe/stats.h"
+#include "os/purge.h"
 #include "profile/files.h"
 
 #include <errno.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 /* The library itself was started by an earlier constructor (heap/runtime.c). */
 __attribute__((constructor)) OFTEN static void at_load(void) {
@@ -14,6 +17,9 @@ __attribute__((constructor)) OFTEN static void at_load(void) {
 #ifdef HAKMEM_SHARED
     if (madvise != advice_take) { /* the program, or what is loaded before, has its own */
         huge_pages_note_program_asks();
+    }
+    if (prctl == sandbox_take) {
+        os_purge_trust_notice();
     }
 #endif
     stats_at_start();

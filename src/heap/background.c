@@ -11,6 +11,7 @@
 #include "heap/stock.h"
 #include "options/options.h"
 #include "os/os.h"
+#include "os/purge.h"
 #include "os/thread.h"
 
 /* Longest sleep between two looks at the option and the credentials. */
@@ -52,8 +53,11 @@ static bool sleep_in_background(uint64_t credentials) {
     for (uint64_t slept = 0; slept < decay_period_ms(); slept += SLEEP_MOST_MS) {
         os_sleep_ms(min_size(decay_period_ms() - slept, SLEEP_MOST_MS));
         heap_event(HEAP_EVENT_IN_BACKGROUND);
-        if (option_number(OPTION_BACKGROUND_THREAD) == 0 ||
-            os_credentials(heap_some_thread()) != credentials) {
+        if (os_credentials(heap_some_thread()) != credentials) {
+            os_purge_forget_look(); /* it may be a filter, of which there was no notice */
+            return false;
+        }
+        if (option_number(OPTION_BACKGROUND_THREAD) == 0) {
             return false;
         }
     }
@@ -63,6 +67,7 @@ static bool sleep_in_background(uint64_t credentials) {
 static COLD void run_in_background(void) {
     uint64_t credentials = os_credentials(heap_some_thread());
     bool more = true;
+    os_purge_look_for_filter();
     decay_begun();
     heap_reclaim_restart();
     while (more && sleep_in_background(credentials)) {

@@ -320,24 +320,6 @@ def test_the_numbers_of_the_programs_descriptors_stay_as_they_are(runner: Runner
     assert first == last
 
 
-@pytest.mark.parametrize("sandbox", ["refuse", "kill"])
-def test_a_sandbox_is_no_trap(runner: Runner, builder: Builder, sandbox: str) -> None:
-    # Without the thread and what is done in its place, which are told to stay away by their own option.
-    finished = runner.run(
-        [builder.program("c/sandboxed.c"), sandbox], env={"HAKMEM_BACKGROUND_THREAD": "0"}, proven=False
-    )
-    live_path(finished.pid).unlink(missing_ok=True)
-    assert finished.stdout == b"done\n", finished
-
-
-def test_in_a_sandbox_three_settings_leave_the_calls_that_the_readme_names(
-    runner: Runner, builder: Builder
-) -> None:
-    settings = {f"HAKMEM_{name}": "0" for name in ("LIVE", "BACKGROUND_THREAD", "HUGE_PAGES")}
-    finished = runner.run([builder.program("c/sandboxed.c"), "least"], env=settings, proven=False)
-    assert finished.stdout == b"done\n", finished
-
-
 def test_what_cannot_be_known_without_files_is_not_said(runner: Runner, builder: Builder) -> None:
     program = builder.program("c/sandboxed.c")
     told = runner.run([program, "exit"], env={"HAKMEM_STATS_JSON": "1"}, proven=False, may_speak=True)

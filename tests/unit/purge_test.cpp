@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
 #include <cstring>
 #include <vector>
@@ -161,14 +162,26 @@ void forbid(std::uint32_t number) {
     }
 }
 
-int exit_status_of_a_child_without(std::uint32_t number, bool may_look) {
+void give_no_notice() {
+}
+
+// Without the handlers of the libraries that want to know.
+pid_t fork_untold() {
+    return static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
+}
+
+// 0 where all ranges were given back, -SIGSYS where the forbidden call was made. `notice` is what the child
+// does before it comes to its filter.
+int exit_status_of_a_child_without(std::uint32_t number, bool may_look, void (*notice)() = give_no_notice,
+                                   pid_t (*fork_by)() = fork) {
     Random random(4);
     Pages pages;
     const std::vector<iovec> ranges = pages.choose(random, kRanges);
     std::array<bool, kRanges> done = {};
     os_purge_many(ranges.data(), kRanges, may_look, done.data()); // it may be in use by then
-    const pid_t child = fork();
+    const pid_t child = fork_by();
     if (child == 0) {
+        notice();
         forbid(number);
         os_purge_many(ranges.data(), kRanges, may_look, done.data());
         _exit(count_done(done, kRanges) == kRanges ? 0 : 1);
@@ -178,12 +191,51 @@ int exit_status_of_a_child_without(std::uint32_t number, bool may_look) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
+constexpr std::uint32_t kProcessMadvise = 440;
+
+bool kernel_takes_many_by_one_call() {
+    constexpr int kThisProcess = -10001;
+    void *page = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const iovec range = {page, kPage};
+    const bool takes = syscall(kProcessMadvise, kThisProcess, &range, 1, MADV_DONTNEED, 0) == kPage;
+    munmap(page, kPage);
+    return takes;
+}
+
 TEST(PurgeMany, InASandboxMakesNoCallThatItsListMayNotHave) {
-    EXPECT_EQ(exit_status_of_a_child_without(440 /* process_madvise */, true), 0);
+    EXPECT_EQ(exit_status_of_a_child_without(kProcessMadvise, true), 0);
 }
 
 TEST(PurgeMany, OpensNothingWhereItMayNotLook) {
     EXPECT_EQ(exit_status_of_a_child_without(SYS_openat, false), 0);
+}
+
+TEST(PurgeMany, ThatAThreadHasLookedIsEnoughOnlyWhereNoticeIsGiven) {
+    os_purge_look_for_filter();
+    EXPECT_EQ(exit_status_of_a_child_without(kProcessMadvise, false), 0);
+    os_purge_trust_notice();
+    EXPECT_EQ(exit_status_of_a_child_without(kProcessMadvise, false), 0);
+    os_purge_look_for_filter();
+    EXPECT_EQ(exit_status_of_a_child_without(kProcessMadvise, false),
+              kernel_takes_many_by_one_call() ? -SIGSYS : 0);
+}
+
+TEST(PurgeMany, AfterNoticeNobodyMakesTheCallWithoutLooking) {
+    os_purge_trust_notice();
+    os_purge_look_for_filter();
+    EXPECT_EQ(exit_status_of_a_child_without(kProcessMadvise, false, os_purge_expect_filter), 0);
+    EXPECT_EQ(exit_status_of_a_child_without(kProcessMadvise, true, os_purge_expect_filter), 0);
+    EXPECT_EQ(exit_status_of_a_child_without(kProcessMadvise, false, os_purge_forget_look), 0);
+    os_purge_expect_filter();
+    os_purge_look_for_filter(); // what is seen now may not hold any more
+    os_purge_trust_notice();
+    EXPECT_EQ(exit_status_of_a_child_without(kProcessMadvise, false), 0);
+}
+
+TEST(PurgeMany, AChildThatNobodyHasToldOfItsForkDoesNotMakeTheCall) {
+    os_purge_trust_notice();
+    os_purge_look_for_filter();
+    EXPECT_EQ(exit_status_of_a_child_without(kProcessMadvise, false, give_no_notice, fork_untold), 0);
 }
 
 } // namespace

@@ -1,0 +1,104 @@
+/* Two threads that breathe, so that holes are given back all the time, many by one call where that is
+ * possible: prints whether it is. "free": to their end. "all", "own": after half of the time, that call ends
+ * the process from any thread, or from the one that has installed the filter. */
+#include "check.h"
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SLOTS = 4000, LARGEST_BYTES = 16000, HALF_MS = 400, PROCESS_MADVISE = 440, THIS_PROCESS = -10001 };
+
+static int milliseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int)(now.tv_sec % 100000 * 1000 + now.tv_nsec / 1000000);
+}
+
+/* Fills all slots, and empties nine of ten in no order. */
+static void breathe_once(void **slots, uint32_t *random) {
+    for (int i = 0; i < SLOTS; i++) {
+        if (slots[i] == NULL) {
+            size_t bytes = 1 + next_random(random) % LARGEST_BYTES;
+            slots[i] = malloc(bytes);
+            REQUIRE(slots[i] != NULL);
+            memset(slots[i], 1, bytes);
+        }
+    }
+    for (int i = 0; i < SLOTS; i++) {
+        int other = (int)(next_random(random) % SLOTS);
+        void *slot = slots[i];
+        slots[i] = slots[other];
+        slots[other] = slot;
+    }
+    for (int i = 0; i < SLOTS * 9 / 10; i++) {
+        free(slots[i]);
+        slots[i] = NULL;
+    }
+}
+
+static void breathe_for_half(uint32_t random) {
+    static _Thread_local void *slots[SLOTS];
+    for (int begin = milliseconds(); milliseconds() - begin < HALF_MS;) {
+        breathe_once(slots, &random);
+    }
+}
+
+static pthread_barrier_t filtered;
+
+static void *second_thread(void *unused) {
+    breathe_for_half(814);
+    pthread_barrier_wait(&filtered);
+    breathe_for_half(815);
+    return unused;
+}
+
+static bool many_can_be_purged_by_one_call(void) {
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct iovec range = {page, 4096};
+    bool can = syscall(PROCESS_MADVISE, THIS_PROCESS, &range, 1, MADV_DONTNEED, 0) == 4096;
+    munmap(page, 4096);
+    return can;
+}
+
+/* The ways of libseccomp and of programs that filter one thread only. */
+static void forbid(bool to_all) {
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PROCESS_MADVISE, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = sizeof filter / sizeof *filter, .filter = filter};
+    REQUIRE(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    if (to_all) {
+        REQUIRE(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0);
+    } else {
+        REQUIRE(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+    }
+}
+
+int main(int argc, char **argv) {
+    pthread_t thread;
+    REQUIRE(argc == 2);
+    bool can = many_can_be_purged_by_one_call();
+    REQUIRE(pthread_barrier_init(&filtered, NULL, 2) == 0);
+    REQUIRE(pthread_create(&thread, NULL, second_thread, NULL) == 0);
+    breathe_for_half(4711);
+    if (strcmp(argv[1], "free") != 0) {
+        forbid(strcmp(argv[1], "all") == 0);
+    }
+    pthread_barrier_wait(&filtered);
+    breathe_for_half(42);
+    REQUIRE(pthread_join(thread, NULL) == 0);
+    puts(can ? "many by one call" : "one by one");
+    return 0;
+}
