@@ -30,6 +30,9 @@
 #define TAILS_IN_PASSING 64
 
 static void purge_in_passing(void) {
+    if (option_number(OPTION_BACKGROUND_THREAD) != 0) { /* or no file may be opened */
+        os_purge_look_for_filter();
+    }
     int64_t stocked = arena_stocked();
     stocks_look_after(
         max_size(STOCKS_IN_PASSING, stocked > 0 ? (size_t)stocked / STOCKS_IN_PASSING_PART : 0));

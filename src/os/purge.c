@@ -78,6 +78,8 @@ static bool is_confined(void) {
 COLD void os_purge_look_for_filter(void) {
     if (!is_confined()) {
         become(NOT_SEEN, NONE);
+    } else {
+        atomic_store_explicit(&filter, EXPECTED, memory_order_seq_cst);
     }
 }
 

@@ -32,7 +32,7 @@ void os_purge_trust_notice(void);
 /* Any thread, before it installs a filter: from now on nobody makes the call without looking. Returns when
  * all are back who were about to make it. */
 void os_purge_expect_filter(void);
-/* A thread with descriptors of its own: looks whether there is a filter. If there is none, and notice is
+/* A thread that may open a file: looks whether there is a filter. If there is none, and notice is
  * given of all that may come, all threads make the call from now on. */
 void os_purge_look_for_filter(void);
 /* What was seen does not hold any more: until the next look, nobody makes the call without looking. */
