@@ -3,6 +3,7 @@
 #include "base/bits.h"
 #include "hakmem.h"
 #include "heap/runtime.h"
+#include "os/purge.h"
 #include "profile/files.h"
 
 #include <errno.h>
@@ -26,6 +27,9 @@ COLD int hak_option_set(const char *name, const char *value) {
     runtime_start(); /* before the change: the start reads the options, and would undo it */
     int error = option_set(name, value);
     files_write_if_asked();
+    if (option_number(OPTION_BACKGROUND_THREAD) == 0) {
+        os_purge_forget_look(); /* nobody looks any more */
+    }
     if (error != 0) {
         errno = error;
         return -1;

@@ -1,36 +1,80 @@
-/* prctl, by which a program that is about to filter its system calls says so: to install a filter, or, where
- * it does that by a system call of its own, that it wants no new privileges. Memory is then given back
- * by calls that filters know.
+/* prctl and syscall, by which programs install filters of their system calls: memory is then given back by
+ * calls that filters know. To say that a thread wants no new privileges counts, too: a thread without
+ * privileges has to before it can have a filter, so that this gives notice of one that is installed in
+ * another way.
  */
 #include "api/sandbox.h"
 
 #include "api/names.h"
 #include "base/bits.h"
-#include "os/os.h"
 #include "os/purge.h"
 
-#include <stdarg.h>
-#include <sys/prctl.h>
+#include <errno.h>
+#include <linux/prctl.h>
+#include <linux/seccomp.h>
+#include <stdbool.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
-#ifdef HAKMEM_SHARED
+#if SANDBOX_GIVES_NOTICE
 
-COLD int sandbox_take(int option, ...) {
-    unsigned long arguments[4];
-    va_list list;
-    va_start(list, option);
-    for (int i = 0; i < 4; i++) {
-        arguments[i] = va_arg(list, unsigned long);
-    }
-    va_end(list);
-    /* Not in a child of vfork, whose filters are not its parent's. */
-    if ((option == PR_SET_SECCOMP || option == PR_SET_NO_NEW_PRIVS) && os_in_own_process()) {
-        os_purge_expect_filter();
-    }
-    return (int)syscall(SYS_prctl, option, arguments[0], arguments[1], arguments[2], arguments[3]);
+/* The system call itself: libc's function may be the one below. */
+static inline long enter_kernel(long number, long a, long b, long c, long d, long e, long f) {
+#ifdef __x86_64__
+    register long fourth __asm__("r10") = d;
+    register long fifth __asm__("r8") = e;
+    register long sixth __asm__("r9") = f;
+    __asm__ volatile("syscall"
+                     : "+a"(number)
+                     : "D"(a), "S"(b), "d"(c), "r"(fourth), "r"(fifth), "r"(sixth)
+                     : "rcx", "r11", "memory");
+    return number;
+#else
+    register long called __asm__("x8") = number;
+    register long first __asm__("x0") = a;
+    register long second __asm__("x1") = b;
+    register long third __asm__("x2") = c;
+    register long fourth __asm__("x3") = d;
+    register long fifth __asm__("x4") = e;
+    register long sixth __asm__("x5") = f;
+    __asm__ volatile("svc 0"
+                     : "+r"(first)
+                     : "r"(called), "r"(second), "r"(third), "r"(fourth), "r"(fifth), "r"(sixth)
+                     : "memory");
+    return first;
+#endif
 }
 
-ALSO_NAMED(prctl, sandbox_take, int, (int option, ...))
+static NOINLINE long fail(long result) {
+    errno = (int)-result;
+    return -1;
+}
+
+/* The last 4095 numbers are errors. */
+static inline long with_errno(long result) {
+    return LIKELY((unsigned long)result <= -4096ul) ? result : fail(result);
+}
+
+static inline bool is_notice(long number, long a) {
+    return (number == SYS_seccomp && (a == SECCOMP_SET_MODE_FILTER || a == SECCOMP_SET_MODE_STRICT)) ||
+           (number == SYS_prctl && ((int)a == PR_SET_SECCOMP || (int)a == PR_SET_NO_NEW_PRIVS));
+}
+
+COLD static long enter_with_notice(long number, long a, long b, long c, long d, long e, long f) {
+    os_purge_expect_filter();
+    return with_errno(enter_kernel(number, a, b, c, d, e, f));
+}
+
+/* Without a frame of its own, as libc's: what it calls may come back on another stack. */
+long sandbox_syscall(long number, long a, long b, long c, long d, long e, long f) {
+    return UNLIKELY(is_notice(number, a)) ? enter_with_notice(number, a, b, c, d, e, f)
+                                          : with_errno(enter_kernel(number, a, b, c, d, e, f));
+}
+
+int sandbox_prctl(int option, long a, long b, long c, long d) {
+    return (int)sandbox_syscall(SYS_prctl, option, a, b, c, d, 0);
+}
+
+ALSO_NAMED(prctl, sandbox_prctl, int, (int option, long a, long b, long c, long d))
+ALSO_NAMED(syscall, sandbox_syscall, long, (long number, long a, long b, long c, long d, long e, long f))
 
 #endif

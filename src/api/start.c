@@ -5,11 +5,13 @@
 #include "base/bits.h"
 #include "observe/stats.h"
 #include "os/purge.h"
+#include "os/thread.h"
 #include "profile/files.h"
 
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 /* The library itself was started by an earlier constructor (heap/runtime.c). */
 __attribute__((constructor)) OFTEN static void at_load(void) {
@@ -18,7 +20,11 @@ __attribute__((constructor)) OFTEN static void at_load(void) {
     if (madvise != advice_take) { /* the program, or what is loaded before, has its own */
         huge_pages_note_program_asks();
     }
-    if (prctl == sandbox_take) {
+#endif
+#if SANDBOX_GIVES_NOTICE
+    /* Loaded later, they stand in front of nobody, whatever these names mean to the library itself. */
+    if (os_comes_with_program() && (uintptr_t)prctl == (uintptr_t)sandbox_prctl &&
+        (uintptr_t)syscall == (uintptr_t)sandbox_syscall) {
         os_purge_trust_notice();
     }
 #endif

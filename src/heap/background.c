@@ -61,6 +61,7 @@ static bool sleep_in_background(uint64_t credentials) {
             return false;
         }
         if (option_number(OPTION_BACKGROUND_THREAD) == 0) {
+            os_purge_forget_look(); /* nobody would look any more */
             return false;
         }
     }

@@ -6,11 +6,11 @@
  *
  * Promises not to make that call where a filter of system calls (seccomp) is in force, which may end whoever
  * makes one that it does not know. To see whether there is one takes reading a file, which is not to be done
- * behind a program's back: so that is for threads with descriptors of their own. Others make the call once
- * such a thread has looked, where the program cannot install a filter without notice: by libc's prctl, which
- * it takes for that as a rule, if only to say before that it wants no new privileges. (Not seen is a filter
- * that is installed by the program's own instructions, or by libc's functions looked up by dlsym in libc
- * itself, until a thread looks again.) Relies on os and the reader.
+ * behind a program's back: so that is for threads with descriptors of their own, and where files are read
+ * anyway. Others make the call once somebody has looked, where filters come with notice: by libc's prctl or
+ * syscall, which api/sandbox.c stands in front of. (No notice is given of a filter that is installed by the
+ * program's own instructions, by libc's functions looked up in libc itself, or by a libc of a namespace of
+ * its own (dlmopen); it is seen at the next look.) Relies on os and the reader.
  */
 #ifndef HAKMEM_OS_PURGE_H
 #define HAKMEM_OS_PURGE_H
@@ -27,13 +27,14 @@ extern "C" {
  * `may_look`: the calling thread has descriptors of its own, so that the file may be opened. */
 void os_purge_many(const struct iovec *ranges, size_t count, bool may_look, bool *done);
 
-/* From now on os_purge_expect_filter comes before each filter. Once, while there is one thread. */
+/* From now on os_purge_expect_filter comes before filters. Called once at most. */
 void os_purge_trust_notice(void);
-/* Any thread, before it installs a filter: from now on nobody makes the call without looking. Returns when
- * all are back who were about to make it. */
+/* Any thread, also in a signal handler, before it installs a filter: from now on, and for good, nobody makes
+ * the call. Returns when all are back who were about to make it; makes no system call where there are none.
+ */
 void os_purge_expect_filter(void);
-/* A thread that may open a file: looks whether there is a filter. If there is none, and notice is
- * given of all that may come, all threads make the call from now on. */
+/* A thread that may open a file: looks whether there is a filter, where that makes a difference. If there is
+ * none, all threads make the call from now on. Keeps errno. */
 void os_purge_look_for_filter(void);
 /* What was seen does not hold any more: until the next look, nobody makes the call without looking. */
 void os_purge_forget_look(void);

@@ -21,7 +21,7 @@ bool os_resident_pages(uintptr_t from, size_t pages, unsigned char *out) {
     return true;
 }
 
-size_t os_read_own_memory(uintptr_t address, void *out, size_t bytes) {
+COLD size_t os_read_own_memory(uintptr_t address, void *out, size_t bytes) {
     /* A range for each page, since the kernel reads each range wholly or not at all. */
     size_t first = min_size(OS_PAGE_BYTES - address % OS_PAGE_BYTES, bytes);
     struct iovec to = {out, bytes};

@@ -59,12 +59,20 @@ __attribute__((visibility("default"))) int __libc_start_main(main_function *main
 
 /* libc sets `environ` after the constructors of a library that is loaded with the program, which come
  * before its own: a library that finds it was loaded later, into a program that runs. */
+OFTEN bool os_comes_with_program(void) {
+    return environ == NULL;
+}
+
 __attribute__((constructor)) static void note_late_load(void) {
-    if (environ != NULL) {
+    if (!os_comes_with_program()) {
         note_main();
     }
 }
 #else
+bool os_comes_with_program(void) {
+    return true;
+}
+
 /* In a static library: a constructor without a priority runs after those of the files that the program's
  * linker was given before the archive. */
 __attribute__((constructor)) static void note_own_constructor(void) {

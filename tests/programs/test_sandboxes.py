@@ -38,9 +38,7 @@ def test_holes_go_back_many_at_a_time_where_nothing_is_filtered(runner: Runner, 
         assert counters["system_calls"] <= counters["purges"] // 3, ended
 
 
-@pytest.mark.parametrize("threads", ["all", "own"])
-def test_after_a_filter_they_go_back_as_filters_know_it(
-    runner: Runner, builder: Builder, threads: str
-) -> None:
-    ended = runner.run([builder.program("c/filtered.c"), threads])
+@pytest.mark.parametrize("how", ["all", "own", "syscall", "layers"])
+def test_after_a_filter_they_go_back_as_filters_know_it(runner: Runner, builder: Builder, how: str) -> None:
+    ended = runner.run([builder.program("c/filtered.c"), how], proven=how != "layers")
     assert ended.stdout in (b"many by one call\n", b"one by one\n"), ended

@@ -194,7 +194,7 @@ int exit_status_of_a_child_without(std::uint32_t number, bool may_look, void (*n
 constexpr std::uint32_t kProcessMadvise = 440;
 
 bool kernel_takes_many_by_one_call() {
-    constexpr int kThisProcess = -10001;
+    constexpr int kThisProcess = -10000;
     void *page = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     const iovec range = {page, kPage};
     const bool takes = syscall(kProcessMadvise, kThisProcess, &range, 1, MADV_DONTNEED, 0) == kPage;

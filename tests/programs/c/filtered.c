@@ -1,6 +1,8 @@
 /* Two threads that breathe, so that holes are given back all the time, many by one call where that is
- * possible: prints whether it is. "free": to their end. "all", "own": after half of the time, that call ends
- * the process from any thread, or from the one that has installed the filter. */
+ * possible: prints whether it is. "free": to their end. Others: after half of the time that call is
+ * forbidden, and ends the process: "all" to all threads, in libseccomp's way, "own" to the one that has
+ * installed the filter, "syscall" to all, by that function alone. "layers" forbids getpid before, by a filter
+ * of its own, and then ends. */
 #include "check.h"
 
 #include <linux/filter.h>
@@ -15,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SLOTS = 4000, LARGEST_BYTES = 16000, HALF_MS = 400, PROCESS_MADVISE = 440, THIS_PROCESS = -10001 };
+enum { SLOTS = 4000, LARGEST_BYTES = 16000, HALF_MS = 400, PROCESS_MADVISE = 440, THIS_PROCESS = -10000 };
 
 static int milliseconds(void) {
     struct timespec now;
@@ -69,18 +71,26 @@ static bool many_can_be_purged_by_one_call(void) {
     return can;
 }
 
-/* The ways of libseccomp and of programs that filter one thread only. */
-static void forbid(bool to_all) {
+static int filter_all(const struct sock_fprog *filter) {
+    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, filter);
+}
+
+static void forbid(unsigned number, const char *how) {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PROCESS_MADVISE, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog program = {.len = sizeof filter / sizeof *filter, .filter = filter};
+    if (strcmp(how, "syscall") == 0) { /* without privileges, it has to say that it wants none */
+        REQUIRE(filter_all(&program) == 0 ||
+                (syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && filter_all(&program) == 0));
+        return;
+    }
     REQUIRE(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-    if (to_all) {
-        REQUIRE(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0);
+    if (strcmp(how, "all") == 0) {
+        REQUIRE(filter_all(&program) == 0);
     } else {
         REQUIRE(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
     }
@@ -93,12 +103,19 @@ int main(int argc, char **argv) {
     REQUIRE(pthread_barrier_init(&filtered, NULL, 2) == 0);
     REQUIRE(pthread_create(&thread, NULL, second_thread, NULL) == 0);
     breathe_for_half(4711);
+    const char *text = can ? "many by one call\n" : "one by one\n";
+    if (strcmp(argv[1], "layers") == 0) {
+        forbid(SYS_getpid, argv[1]);
+        forbid(PROCESS_MADVISE, argv[1]);
+        REQUIRE(write(1, text, strlen(text)) > 0);
+        syscall(SYS_exit_group, 0);
+    }
     if (strcmp(argv[1], "free") != 0) {
-        forbid(strcmp(argv[1], "all") == 0);
+        forbid(PROCESS_MADVISE, argv[1]);
     }
     pthread_barrier_wait(&filtered);
     breathe_for_half(42);
     REQUIRE(pthread_join(thread, NULL) == 0);
-    puts(can ? "many by one call" : "one by one");
+    fputs(text, stdout);
     return 0;
 }
