@@ -1,7 +1,6 @@
 /* prctl and syscall, by which programs install filters of their system calls: memory is then given back by
- * calls that filters know. To say that a thread wants no new privileges counts, too: a thread without
- * privileges has to before it can have a filter, so that this gives notice of one that is installed in
- * another way.
+ * calls that filters know. To say that a thread wants no new privileges counts, too: one without privileges
+ * has to before it can have a filter, unless it was started so, and may install that in another way.
  */
 #include "api/sandbox.h"
 
@@ -54,9 +53,11 @@ static inline long with_errno(long result) {
     return LIKELY((unsigned long)result <= -4096ul) ? result : fail(result);
 }
 
-static inline bool is_notice(long number, long a) {
+/* Of the first argument the kernel reads the lower half only. */
+static inline bool is_notice(long number, long argument) {
+    int a = (int)argument;
     return (number == SYS_seccomp && (a == SECCOMP_SET_MODE_FILTER || a == SECCOMP_SET_MODE_STRICT)) ||
-           (number == SYS_prctl && ((int)a == PR_SET_SECCOMP || (int)a == PR_SET_NO_NEW_PRIVS));
+           (number == SYS_prctl && (a == PR_SET_SECCOMP || a == PR_SET_NO_NEW_PRIVS));
 }
 
 COLD static long enter_with_notice(long number, long a, long b, long c, long d, long e, long f) {

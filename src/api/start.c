@@ -5,7 +5,6 @@
 #include "base/bits.h"
 #include "observe/stats.h"
 #include "os/purge.h"
-#include "os/thread.h"
 #include "profile/files.h"
 
 #include <errno.h>
@@ -22,9 +21,7 @@ __attribute__((constructor)) OFTEN static void at_load(void) {
     }
 #endif
 #if SANDBOX_GIVES_NOTICE
-    /* Loaded later, they stand in front of nobody, whatever these names mean to the library itself. */
-    if (os_comes_with_program() && (uintptr_t)prctl == (uintptr_t)sandbox_prctl &&
-        (uintptr_t)syscall == (uintptr_t)sandbox_syscall) {
+    if ((uintptr_t)prctl == (uintptr_t)sandbox_prctl && (uintptr_t)syscall == (uintptr_t)sandbox_syscall) {
         os_purge_trust_notice();
     }
 #endif

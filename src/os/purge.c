@@ -4,6 +4,7 @@
 #include "os/os.h"
 #include "os/reader.h"
 #include "os/signal.h"
+#include "os/thread.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -31,9 +32,10 @@ enum filter {
     NO_NOTICE, /* one may come without notice */
     NOT_SEEN,  /* notice will be given; nobody has looked */
     NONE,
-    EXPECTED, /* for good */
+    EXPECTING, /* from here on nobody begins a call */
+    EXPECTED,  /* and nobody is in one */
 };
-/* Changed by compare-and-swap, but to EXPECTED. seq_cst everywhere, and so is `calling` where it grows: a
+/* seq_cst everywhere, and so is `calling` where it grows: a
  * caller counts itself and then reads `filter`, os_purge_expect_filter writes that and then reads the count,
  * so that one of them sees the other. */
 static _Atomic uint32_t filter;
@@ -61,21 +63,33 @@ static bool somebody_calls(void) {
     return atomic_load_explicit(&calling, memory_order_seq_cst) > 0;
 }
 
-COLD void os_purge_expect_filter(void) {
-    if (what_is_known() == EXPECTED) {
-        return; /* the next filter: the one before may forbid what follows */
-    }
-    atomic_store_explicit(&filter, EXPECTED, memory_order_seq_cst);
-    /* In a child of vfork they are its parent's threads, and in one that was not told of its fork, nobody. */
-    if (somebody_calls() && os_in_own_process()) {
-        for (unsigned i = 0; somebody_calls(); i++) {
-            if (i < YIELDS_MOST) {
-                syscall(SYS_sched_yield);
-            } else {
-                os_sleep_ms(1);
-            }
+/* Waits until nobody calls, or another one has waited: a filter of his may forbid to wait. */
+COLD static void wait_for_calls(void) {
+    for (unsigned i = 0; somebody_calls() && what_is_known() != EXPECTED; i++) {
+        if (i < YIELDS_MOST) {
+            syscall(SYS_sched_yield);
+        } else {
+            os_sleep_ms(1);
         }
     }
+}
+
+COLD void os_purge_expect_filter(void) {
+    if (what_is_known() == EXPECTED) {
+        return; /* the filter before may forbid what follows */
+    }
+    for (uint32_t before = NO_NOTICE; before < EXPECTING; before++) {
+        become(before, EXPECTING);
+    }
+    if (somebody_calls()) {
+        /* In a child of vfork these are its parent's threads, whose filter it will not be, and in one that
+         * was not told of its fork, nobody. */
+        if (!os_in_own_process()) {
+            return;
+        }
+        wait_for_calls();
+    }
+    become(EXPECTING, EXPECTED);
 }
 
 /* Whether a filter (seccomp) decides which system calls the calling thread may make. */
@@ -99,7 +113,7 @@ static enum seen look(void) {
 
 void os_purge_look_for_filter(void) {
     uint32_t known = what_is_known();
-    if (known != NOT_SEEN && known != NONE) {
+    if ((known != NOT_SEEN && known != NONE) || !os_started_the_program()) {
         return;
     }
     int saved_errno = errno;
@@ -108,7 +122,8 @@ void os_purge_look_for_filter(void) {
     if (seen == SEEN_NONE) {
         become(NOT_SEEN, NONE);
     } else if (seen == SEEN_ONE) {
-        atomic_store_explicit(&filter, EXPECTED, memory_order_seq_cst);
+        become(NOT_SEEN, EXPECTING);
+        become(NONE, EXPECTING);
     } else {
         os_purge_forget_look();
     }
@@ -131,7 +146,7 @@ static size_t purge_by_one_call(const struct iovec *ranges, size_t count) {
 static bool may_call(size_t count, bool may_look) {
     uint32_t known = what_is_known();
     return count >= RANGES_LEAST && !atomic_load_explicit(&unknown_to_the_kernel, memory_order_relaxed) &&
-           (known == NONE || (known != EXPECTED && may_look && count >= RANGES_LEAST_TO_LOOK));
+           (known == NONE || (known < EXPECTING && may_look && count >= RANGES_LEAST_TO_LOOK));
 }
 
 /* As purge_by_one_call, if there is no filter, and none comes meanwhile. Not in a child of vfork or clone: it
@@ -146,7 +161,7 @@ static size_t purge_by_one_call_if_unfiltered(const struct iovec *ranges, size_t
     os_block_signals(&before);
     atomic_fetch_add_explicit(&calling, 1, memory_order_seq_cst);
     uint32_t known = what_is_known();
-    if (known == NONE || (known != EXPECTED && may_look && look() == SEEN_NONE)) {
+    if (known == NONE || (known < EXPECTING && may_look && look() == SEEN_NONE)) {
         n = purge_by_one_call(ranges, count);
     }
     atomic_fetch_sub_explicit(&calling, 1, memory_order_release);

@@ -27,11 +27,11 @@ extern "C" {
  * `may_look`: the calling thread has descriptors of its own, so that the file may be opened. */
 void os_purge_many(const struct iovec *ranges, size_t count, bool may_look, bool *done);
 
-/* From now on os_purge_expect_filter comes before filters. Called once at most. */
+/* From now on os_purge_expect_filter comes before filters. */
 void os_purge_trust_notice(void);
 /* Any thread, also in a signal handler, before it installs a filter: from now on, and for good, nobody makes
- * the call. Returns when all are back who were about to make it; makes no system call where there are none.
- */
+ * the call (nor in the parent of a child of vfork that says so). Returns when all are back who were about to
+ * make it; makes no system call where there are none. */
 void os_purge_expect_filter(void);
 /* A thread that may open a file: looks whether there is a filter, where that makes a difference. If there is
  * none, all threads make the call from now on. Keeps errno. */

@@ -38,6 +38,10 @@ static void note_main(void) {
 typedef int main_function(int, char **, char **);
 static main_function *program_main;
 
+bool os_started_the_program(void) {
+    return program_main != NULL;
+}
+
 static int noted_main(int argc, char **argv, char **environment) {
     note_main();
     return program_main(argc, argv, environment);
@@ -59,17 +63,13 @@ __attribute__((visibility("default"))) int __libc_start_main(main_function *main
 
 /* libc sets `environ` after the constructors of a library that is loaded with the program, which come
  * before its own: a library that finds it was loaded later, into a program that runs. */
-OFTEN bool os_comes_with_program(void) {
-    return environ == NULL;
-}
-
 __attribute__((constructor)) static void note_late_load(void) {
-    if (!os_comes_with_program()) {
+    if (environ != NULL) {
         note_main();
     }
 }
 #else
-bool os_comes_with_program(void) {
+bool os_started_the_program(void) {
     return true;
 }
 

@@ -41,8 +41,9 @@ uint64_t os_credentials(int witness);
 /* Whether the program has, or once had, more than one thread. */
 bool os_program_has_threads(void);
 
-/* From a constructor of the library: whether it was loaded with the program, and not later. */
-bool os_comes_with_program(void);
+/* Whether the library was there when the program began, in its namespace: its constructors have come before.
+ */
+bool os_started_the_program(void);
 /* Whether the program's own code has begun; what ran until then was constructors. */
 bool os_main_has_begun(void);
 

@@ -15,6 +15,7 @@
 #include <csignal>
 #include <cstddef>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "os/fault.h"
@@ -148,7 +149,7 @@ TEST(PurgeMany, WhatIsRefusedIsSaid) {
 }
 
 // What a filter of system calls does not know may be the end of whoever calls it.
-void forbid(std::uint32_t number) {
+void forbid(std::uint32_t number, unsigned int flags = 0) {
     std::array<sock_filter, 4> filter = {{
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
@@ -157,7 +158,7 @@ void forbid(std::uint32_t number) {
     }};
     const sock_fprog program = {static_cast<unsigned short>(filter.size()), filter.data()};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program) != 0) {
         _exit(2);
     }
 }
@@ -220,6 +221,12 @@ TEST(PurgeMany, ThatAThreadHasLookedIsEnoughOnlyWhereNoticeIsGiven) {
               kernel_takes_many_by_one_call() ? -SIGSYS : 0);
 }
 
+TEST(PurgeMany, AChildThatNobodyHasToldOfItsForkDoesNotMakeTheCall) {
+    os_purge_trust_notice();
+    os_purge_look_for_filter();
+    EXPECT_EQ(exit_status_of_a_child_without(kProcessMadvise, false, give_no_notice, fork_untold), 0);
+}
+
 TEST(PurgeMany, AfterNoticeNobodyMakesTheCallWithoutLooking) {
     os_purge_trust_notice();
     os_purge_look_for_filter();
@@ -232,10 +239,39 @@ TEST(PurgeMany, AfterNoticeNobodyMakesTheCallWithoutLooking) {
     EXPECT_EQ(exit_status_of_a_child_without(kProcessMadvise, false), 0);
 }
 
-TEST(PurgeMany, AChildThatNobodyHasToldOfItsForkDoesNotMakeTheCall) {
+// The library's threads purge all the time, in a child that gives notice and then forbids the call to all of
+// them.
+int exit_status_of_a_filter_among_callers() {
+    const pid_t child = fork();
+    if (child == 0) {
+        for (int i = 0; i < 2; i++) {
+            std::thread([i] {
+                Random random(static_cast<std::uint64_t>(i));
+                Pages pages;
+                const std::vector<iovec> ranges = pages.choose(random, kRanges);
+                std::array<bool, kRanges> done = {};
+                while (true) {
+                    os_purge_many(ranges.data(), kRanges, false, done.data());
+                }
+            }).detach();
+        }
+        usleep(2000);
+        os_purge_expect_filter();
+        forbid(kProcessMadvise, SECCOMP_FILTER_FLAG_TSYNC);
+        usleep(2000);
+        _exit(0);
+    }
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+TEST(PurgeMany, NoticeWaitsForThoseWhoAreInTheCall) {
     os_purge_trust_notice();
     os_purge_look_for_filter();
-    EXPECT_EQ(exit_status_of_a_child_without(kProcessMadvise, false, give_no_notice, fork_untold), 0);
+    for (int round = 0; round < 50; round++) {
+        EXPECT_EQ(exit_status_of_a_filter_among_callers(), 0) << "round " << round;
+    }
 }
 
 } // namespace
