@@ -10,7 +10,7 @@
  * anyway. Others make the call once somebody has looked, where filters come with notice: by libc's prctl or
  * syscall, which api/sandbox.c stands in front of. (No notice is given of a filter that is installed by the
  * program's own instructions, by libc's functions looked up in libc itself, or by a libc of a namespace of
- * its own (dlmopen); it is seen at the next look.) Relies on os and the reader.
+ * its own (dlmopen); it is seen at the next look.) Relies on os, the reader and the thread.
  */
 #ifndef HAKMEM_OS_PURGE_H
 #define HAKMEM_OS_PURGE_H
