@@ -20,8 +20,7 @@
 /* For fewer ranges it is not worth opening a file. */
 #define RANGES_LEAST_TO_LOOK 8
 #define RANGES_LEAST 2
-/* os_purge_expect_filter yields so often before it sleeps: those that it waits for may be of lower priority.
- */
+/* Whoever waits for calls yields so often before he sleeps: those in them may be of lower priority. */
 #define YIELDS_MOST 100
 
 /* The kernel has refused process_madvise. relaxed everywhere: whoever does not see it yet finds out again */
@@ -35,9 +34,8 @@ enum filter {
     EXPECTING, /* from here on nobody begins a call */
     EXPECTED,  /* and nobody is in one */
 };
-/* seq_cst everywhere, and so is `calling` where it grows: a
- * caller counts itself and then reads `filter`, os_purge_expect_filter writes that and then reads the count,
- * so that one of them sees the other. */
+/* seq_cst everywhere, and so is `calling` where it grows: a caller counts itself and then reads `filter`,
+ * os_purge_expect_filter writes that and then reads the count, so that one of them sees the other. */
 static _Atomic uint32_t filter;
 /* Threads that are about to make the call, or in it. Release where it shrinks pairs with the load in
  * os_purge_expect_filter. */
@@ -75,11 +73,12 @@ COLD static void wait_for_calls(void) {
 }
 
 COLD void os_purge_expect_filter(void) {
-    if (what_is_known() == EXPECTED) {
+    uint32_t known = what_is_known();
+    if (known == EXPECTED) {
         return; /* the filter before may forbid what follows */
     }
-    for (uint32_t before = NO_NOTICE; before < EXPECTING; before++) {
-        become(before, EXPECTING);
+    while (known < EXPECTING && !atomic_compare_exchange_weak_explicit(
+                                    &filter, &known, EXPECTING, memory_order_seq_cst, memory_order_seq_cst)) {
     }
     if (somebody_calls()) {
         /* In a child of vfork these are its parent's threads, whose filter it will not be, and in one that
