@@ -56,12 +56,9 @@ static bool sleep_in_background(uint64_t credentials) {
     for (uint64_t slept = 0; slept < decay_period_ms(); slept += SLEEP_MOST_MS) {
         os_sleep_ms(min_size(decay_period_ms() - slept, SLEEP_MOST_MS));
         heap_event(HEAP_EVENT_IN_BACKGROUND);
-        if (os_credentials(heap_some_thread()) != credentials) {
-            os_purge_forget_look(); /* it may be a filter, of which there was no notice */
-            return false;
-        }
-        if (option_number(OPTION_BACKGROUND_THREAD) == 0) {
-            os_purge_forget_look(); /* nobody would look any more */
+        if (option_number(OPTION_BACKGROUND_THREAD) == 0 ||
+            os_credentials(heap_some_thread()) != credentials) {
+            os_purge_forget_look(); /* what has changed may be a filter, of which there was no notice */
             return false;
         }
     }

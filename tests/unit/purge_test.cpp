@@ -239,8 +239,7 @@ TEST(PurgeMany, AfterNoticeNobodyMakesTheCallWithoutLooking) {
     EXPECT_EQ(exit_status_of_a_child_without(kProcessMadvise, false), 0);
 }
 
-// The library's threads purge all the time, in a child that gives notice and then forbids the call to all of
-// them.
+// Two threads purge all the time, in a child that gives notice and then forbids the call to all.
 int exit_status_of_a_filter_among_callers() {
     const pid_t child = fork();
     if (child == 0) {

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define REQUIRE(condition) ((condition) ? (void)0 : require_failed(__FILE__, __LINE__, #condition))
 
@@ -55,6 +56,12 @@ static inline size_t random_size(uint32_t *state) {
     if (lane < 1022)
         return 1 + r % (1u << 20);
     return 1 + r % (4u << 20);
+}
+
+static inline int milliseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int)(now.tv_sec % 100000 * 1000 + now.tv_nsec / 1000000);
 }
 
 /* A value in kB from /proc/self/status, for example "VmRSS:". */

@@ -4,26 +4,15 @@
  * installed the filter, "syscall" to all, by that function alone. "layers" forbids getpid before, by a filter
  * of its own, and then ends. */
 #include "check.h"
+#include "filters.h"
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { SLOTS = 4000, LARGEST_BYTES = 16000, HALF_MS = 400, PROCESS_MADVISE = 440, THIS_PROCESS = -10000 };
-
-static int milliseconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int)(now.tv_sec % 100000 * 1000 + now.tv_nsec / 1000000);
-}
 
 /* Fills all slots, and empties nine of ten in no order. */
 static void breathe_once(void **slots, uint32_t *random) {
@@ -71,7 +60,7 @@ static bool many_can_be_purged_by_one_call(void) {
     return can;
 }
 
-static int filter_all(const struct sock_fprog *filter) {
+static int filter_all_by_syscall(const struct sock_fprog *filter) {
     /* Compilers leave anything in the upper half, which the kernel does not read. */
     long mode = SECCOMP_SET_MODE_FILTER | (1l << 32);
     return (int)syscall(SYS_seccomp, mode, SECCOMP_FILTER_FLAG_TSYNC, filter);
@@ -86,16 +75,17 @@ static void forbid(unsigned number, const char *how) {
     };
     struct sock_fprog program = {.len = sizeof filter / sizeof *filter, .filter = filter};
     if (strcmp(how, "syscall") == 0) { /* without privileges, it has to say that it wants none */
-        REQUIRE(filter_all(&program) == 0 ||
-                (syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && filter_all(&program) == 0));
+        REQUIRE(filter_all_by_syscall(&program) == 0 ||
+                (syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+                 filter_all_by_syscall(&program) == 0));
+        return;
+    }
+    if (strcmp(how, "all") == 0) {
+        filter_all_threads(filter, program.len);
         return;
     }
     REQUIRE(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-    if (strcmp(how, "all") == 0) {
-        REQUIRE(filter_all(&program) == 0);
-    } else {
-        REQUIRE(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
-    }
+    REQUIRE(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
 }
 
 int main(int argc, char **argv) {

@@ -4,26 +4,13 @@
  * calls that an allocator needs end the process. "least": so do all but those that the README says it cannot
  * do without; the program uses every lane there, with a second thread, and ends as others do. */
 #include "check.h"
+#include "filters.h"
 
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <stddef.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #define ALLOW(number)                                                                                        \
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
-
-/* For all threads of the program. */
-static void install(struct sock_filter *filter, size_t length) {
-    struct sock_fprog program = {.len = (unsigned short)length, .filter = filter};
-    REQUIRE(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-    REQUIRE(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0);
-}
 
 static void refuse_files(void) {
     struct sock_filter filter[] = {
@@ -32,7 +19,7 @@ static void refuse_files(void) {
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    install(filter, sizeof filter / sizeof *filter);
+    filter_all_threads(filter, sizeof filter / sizeof *filter);
 }
 
 static void allow_little(void) {
@@ -51,7 +38,7 @@ static void allow_little(void) {
         ALLOW(SYS_exit_group),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
     };
-    install(filter, sizeof filter / sizeof *filter);
+    filter_all_threads(filter, sizeof filter / sizeof *filter);
 }
 
 static void allow_least(void) {
@@ -68,13 +55,7 @@ static void allow_least(void) {
         ALLOW(SYS_exit_group),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
     };
-    install(filter, sizeof filter / sizeof *filter);
-}
-
-static int milliseconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int)(now.tv_sec % 100000 * 1000 + now.tv_nsec / 1000000);
+    filter_all_threads(filter, sizeof filter / sizeof *filter);
 }
 
 static void churn(int for_ms) {
