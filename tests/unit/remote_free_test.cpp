@@ -126,9 +126,15 @@ TEST(RemoteFree, TwoThreadsThatFreeOnlyEachOthersBlocksStaySmall) {
     std::atomic<std::size_t> damaged{0};
     run_threads(2, [&](std::size_t number) {
         Random random(number);
-        for (std::size_t i = 0; i < count; i++) {
-            (*pipes)[number].put(make_item(random, 10));
-            damaged += free_item((*pipes)[1 - number].take()) ? 0 : 1;
+        // Block by block, each would wait for the other's turn at the processor, where others want it, too.
+        constexpr std::size_t kTogether = 50;
+        for (std::size_t i = 0; i < count; i += kTogether) {
+            for (std::size_t k = 0; k < kTogether; k++) {
+                (*pipes)[number].put(make_item(random, 10));
+            }
+            for (std::size_t k = 0; k < kTogether; k++) {
+                damaged += free_item((*pipes)[1 - number].take()) ? 0 : 1;
+            }
         }
     });
     EXPECT_EQ(damaged.load(), 0u);
