@@ -309,8 +309,21 @@ static COLD NOINLINE void *reallocate_without_memory(void *p, size_t held, size_
     return size <= held ? p : NULL;
 }
 
+/* What to ask for when a block of `held` bytes needs `size`. What grows by a small step will grow again, and
+ * would be copied at every class, eight times until it is twice as large: four times are enough, and above
+ * GROWS_COARSELY_BYTES, where what it has not reached yet is pages of its own, twice. */
+#define SMALL_STEP_PART 16
+#define GROWS_COARSELY_BYTES ((size_t)16 << 10)
+static inline size_t room_to_grow(size_t held, size_t size) {
+    if (size <= held || size > held + held / SMALL_STEP_PART || size > MID_MAX_BYTES) {
+        return size;
+    }
+    unsigned steps_log2 = size > GROWS_COARSELY_BYTES ? 1 : 2;
+    return round_up(size, (size_t)1 << (bit_highest(size - 1) - steps_log2));
+}
+
 static void *reallocate_by_copy(void *p, size_t held, size_t size) {
-    void *fresh = fast_allocate(size);
+    void *fresh = fast_allocate(room_to_grow(held, size));
     if (UNLIKELY(fresh == NULL)) {
         return reallocate_without_memory(p, held, size);
     }

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <functional>
+#include <vector>
 
 #include "hakmem.h"
 #include "support/lanes.h"
@@ -123,6 +125,68 @@ TEST(Realloc, GrowingStepByStepKeepsEveryByte) {
         from = next;
     }
     hak_free(block);
+}
+
+// Grows a block to `to` bytes by a hundredth of it at a time; returns how often it was copied.
+int grow_by_small_steps(void *&block, std::size_t from, std::size_t to) {
+    int copies = 0;
+    for (std::size_t size = from; size < to;) {
+        size = std::min(size + size / 100 + 1, to);
+        void *resized = hak_realloc(block, size);
+        EXPECT_NE(resized, nullptr) << size;
+        copies += resized != block;
+        block = resized;
+    }
+    return copies;
+}
+
+TEST(Realloc, WhatGrowsBySmallStepsIsCopiedAFewTimesUntilItIsTwiceAsLarge) {
+    for (std::size_t size = 128; size <= kMidLimit / 2; size *= 2) {
+        void *block = hak_malloc(size);
+        EXPECT_LE(grow_by_small_steps(block, size, 2 * size), size < 16384 ? 4 : 2) << size;
+        hak_free(block);
+    }
+}
+
+// What `count` blocks may hold, over what was asked for, if make(size) makes one; of sizes to 60,000.
+double room_of(std::size_t count, const std::function<void *(std::size_t)> &make) {
+    Random random(7);
+    std::vector<void *> blocks;
+    double asked = 0;
+    double held = 0;
+    for (std::size_t i = 0; i < count; i++) {
+        const std::size_t size = 200 + random.below(60'000);
+        blocks.push_back(make(size));
+        asked += static_cast<double>(size);
+        held += static_cast<double>(hak_usable_size(blocks.back()));
+    }
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+    return held / asked;
+}
+
+TEST(Realloc, WhatHasGrownBySmallStepsHoldsLittleMoreThanItNeeds) {
+    EXPECT_LE(room_of(1000,
+                      [](std::size_t size) {
+                          void *block = hak_malloc(100);
+                          grow_by_small_steps(block, 100, size);
+                          return block;
+                      }),
+              1.25);
+}
+
+TEST(Realloc, WhatGrowsByALargeStepHoldsNoMoreThanANewBlock) {
+    room_of(1000, hak_malloc); // later blocks may get free ones that are a little larger
+    const double made = room_of(1000, hak_malloc);
+    for (std::size_t part : {std::size_t{1}, std::size_t{2}}) {
+        EXPECT_LE(room_of(1000,
+                          [part](std::size_t size) {
+                              return hak_realloc(hak_malloc(size - size / (part + 1)), size);
+                          }),
+                  made + 0.05)
+            << "by one of " << part << " parts";
+    }
 }
 
 TEST(Realloc, GrowingALargeBlockBetweenOthersKeepsItsContents) {
