@@ -43,7 +43,8 @@ HAK_EXPORT void *hak_calloc(size_t count, size_t size);
 /* As realloc: NULL `ptr` allocates; `size` 0 frees `ptr` and returns NULL (as glibc). NULL with errno
  * ENOMEM on failure, and the old block is untouched; never where it could hold `size`. In place where the
  * block, or its run, can hold `size` and more than half of it stays in use; huge blocks move by mremap, not
- * by copying. */
+ * by copying. A block that grows by a sixteenth at most, to 64 KiB, gets room for up to a quarter more than
+ * `size`, above 16 KiB for up to half, so that it is not copied each time. */
 HAK_EXPORT void *hak_realloc(void *ptr, size_t size);
 
 /* `alignment` must be a power of two (any, beyond a page too), else NULL and EINVAL; ENOMEM as malloc. */
