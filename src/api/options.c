@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-int hak_option_count(void) {
+COLD int hak_option_count(void) {
     return OPTION_COUNT;
 }
 

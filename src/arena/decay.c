@@ -233,18 +233,20 @@ enum decay_work decay_due(void) {
     return UNLIKELY(much) ? due() : DECAY_NOTHING;
 }
 
-void decay_look(void) {
-    if (!decay_is_on()) {
-        lock_acquire(&arena.lock);
-        enum decay_work work = due();
-        lock_release(&arena.lock);
-        decay_do(work);
+bool decay_look(void) {
+    if (decay_is_on()) {
+        return false;
     }
+    lock_acquire(&arena.lock);
+    enum decay_work work = due();
+    lock_release(&arena.lock);
+    decay_do(work);
+    return work == DECAY_TICK;
 }
 
-void decay_look_if_much(void) {
+bool decay_look_if_much(void) {
     if (os_program_has_threads()) {
-        return;
+        return false;
     }
     int64_t slack = arena_slack();
     if (slack < atomic_load_explicit(&slack_low, memory_order_relaxed)) {
@@ -252,9 +254,7 @@ void decay_look_if_much(void) {
     }
     /* relaxed: a hint */
     size_t dirty = atomic_load_explicit(&arena.dirty_seen, memory_order_relaxed) + arena_kept_slabs();
-    if ((int64_t)(dirty << SLAB_SHIFT) + slack > (int64_t)option_number(OPTION_RETAIN_MIN)) {
-        decay_look();
-    }
+    return (int64_t)(dirty << SLAB_SHIFT) + slack > (int64_t)option_number(OPTION_RETAIN_MIN) && decay_look();
 }
 
 COLD static void start(void) {

@@ -235,7 +235,7 @@ void holes_purge(struct heap *heap) {
 static struct lock turn;       /* one caller at a time; protects the statics of holes_purge_idle */
 static struct backoff refused; /* after REFUSALS_MOST refusals of the OS */
 
-void holes_turn_lost_by_fork(void) {
+COLD void holes_turn_lost_by_fork(void) {
     lock_end_fork(&turn, true);
 }
 

@@ -7,6 +7,7 @@
 #include "heap/flush.h"
 #include "heap/registry.h"
 #include "heap/runtime.h"
+#include "heap/slack.h"
 #include "os/os.h"
 #include "profile/files.h"
 #include "profile/poisson.h"
@@ -60,7 +61,10 @@ NOINLINE bool sampling_decide(size_t bytes) {
     /* A program that only exchanges blocks for others of their size comes to no other slow path, whatever it
      * has left behind before. First, because sampling may begin anew there. */
     heap_event(HEAP_EVENT_IN_PROGRAM);
-    decay_look_if_much();
+    struct heap *self = thread_heap_now();
+    if (decay_look_if_much() && self != NULL) {
+        (void)slack_make_lean(self); /* what it has left behind is free, but for what its magazines hold */
+    }
     /* acquire pairs with the release where the run grows (profile/sample.c): the interval is set by then */
     uint64_t run = atomic_load_explicit(&profile_switch.run, memory_order_acquire);
     int64_t left = thread_self.sample_left + sampler.further;

@@ -57,7 +57,7 @@ static uint64_t period_ms;    /* os_now_ms when the period began */
 static bool was_mistaken;     /* in this period, what was purged was taken again */
 static uint64_t purged_ever;  /* bytes, by all looks */
 
-void slack_lock_lost_by_fork(void) {
+COLD void slack_lock_lost_by_fork(void) {
     lock_end_fork(&lock, true);
 }
 
@@ -178,24 +178,29 @@ static size_t cached_bytes(const struct heap *self) {
     return bytes;
 }
 
+bool slack_make_lean(struct heap *self) {
+    lock_acquire(&lock);
+    int64_t allowed = slack_allowed() + grace_now();
+    lock_release(&lock);
+    if (self->lean_classes > 0 || slack_resident() <= allowed ||
+        cached_bytes(self) <= arena_held_bytes() / CACHED_PART) {
+        return false;
+    }
+    self->lean_classes = TINY_CLASSES;
+    return true;
+}
+
 void slack_look(struct heap *self) {
     size_t again = self->page_bytes;
     self->unlooked_bytes = SLACK_LOOK_BYTES;
     self->page_bytes = 0;
     /* Its own heap first: threads do not meet there. */
     struct found found = look(&self->search, self->id - 1, again);
-    if (found.bytes > 0) {
-        lock_acquire(&lock);
-        count_again(found.bytes); /* where that was found, there may be as much again */
-        lock_release(&lock);
-    }
     lock_acquire(&lock);
+    count_again(found.bytes); /* where that was found, there may be as much again */
     bool is_over = excess() > 0;
-    int64_t allowed = slack_allowed() + grace_now();
     lock_release(&lock);
-    if (self->lean_classes == 0 && slack_resident() > allowed &&
-        cached_bytes(self) > arena_held_bytes() / CACHED_PART) {
-        self->lean_classes = TINY_CLASSES;
+    if (slack_make_lean(self)) {
         self->lean_looks = is_over ? LEAN_LOOKS : 0;
     } else if (self->lean_looks > 0) {
         self->lean_looks--;

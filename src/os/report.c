@@ -39,7 +39,7 @@ static const char *const names[FALLBACK_COUNT] = {
     [FALLBACK_PROFILE_WITHOUT_MEMORY] = "no memory for a sample",
 };
 
-const char *report_fallback_name(enum fallback reason) {
+COLD const char *report_fallback_name(enum fallback reason) {
     return names[reason];
 }
 
