@@ -30,6 +30,7 @@ COMMON = """
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -157,9 +158,19 @@ int main(void) {
 """
 
 LIVES_IN_ITS_CACHES = """
-/* Builds and drops BYTES in no order, a few times, and prints the kB over the start that stay; then lives on
- * with a few small blocks, which come out of its caches, and prints the kB that stay at last. */
-enum { BYTES = 150 << 20, TIMES = 4, LEAST = 32, MOST = 1000, PAIRS_OF_A_STEP = 2000 };
+/* Builds and drops BYTES in no order, with "pages" one block of each page last, a few times, and prints the
+ * kB over the start that stay; then lives on with a few small blocks, which come out of its caches, and
+ * prints the kB that stay at last. */
+enum { BYTES = 150 << 20, TIMES = 4, LEAST = 32, MOST = 1000, PAIRS_OF_A_STEP = 2000, PAGES = 1 << 20 };
+static bool one_of_each_page_last, is_seen[PAGES];
+static void *last[PAGES];
+
+static bool is_first_of_its_page(const void *block) {
+    bool *seen = &is_seen[(uintptr_t)block / 4096 % PAGES];
+    bool first = !*seen;
+    *seen = true;
+    return first;
+}
 
 static void build_and_drop(uint32_t *random) {
     size_t count = 0;
@@ -168,16 +179,27 @@ static void build_and_drop(uint32_t *random) {
         blocks[count] = touched_block(size);
         bytes += size;
     }
+    memset(is_seen, 0, sizeof is_seen);
+    size_t kept = 0;
     for (size_t left = count; left > 0; left--) {
         size_t i = next_random(random) % left;
-        free(blocks[i]);
+        void *block = blocks[i];
         blocks[i] = blocks[left - 1];
+        if (one_of_each_page_last && is_first_of_its_page(block))
+            last[kept++] = block;
+        else
+            free(block);
     }
+    while (kept > 0)
+        free(last[--kept]);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    one_of_each_page_last = argc > 1 && strcmp(argv[1], "pages") == 0;
     uint32_t random = 1;
     memset(blocks, 0, BYTES / LEAST * sizeof *blocks);
+    memset(last, 0, sizeof last);
+    memset(is_seen, 1, sizeof is_seen);
     long start_kb = resident_kb();
     for (int i = 0; i < TIMES; i++)
         build_and_drop(&random);
@@ -460,8 +482,11 @@ def test_idle_program_gives_memory_back(
     assert over_kb <= MAY_STAY_KB, f"{over_kb} kB over the start stay in an idle program\n{finished}"
 
 
-def test_program_without_threads_gives_back_what_it_dropped(runner: Runner, compiled: Compiler) -> None:
-    finished = runner.run([compiled("lives_in_its_caches", LIVES_IN_ITS_CACHES)])
+@pytest.mark.parametrize("order", ["none", "pages"])
+def test_program_without_threads_gives_back_what_it_dropped(
+    runner: Runner, compiled: Compiler, order: str
+) -> None:
+    finished = runner.run([compiled("lives_in_its_caches", LIVES_IN_ITS_CACHES), order])
     at_once_kb, over_kb = numbers(finished)
     assert at_once_kb <= 100 * MIB_KB, f"{at_once_kb} kB over the start stay\n{finished}"
     assert over_kb <= 5 * MAY_STAY_KB, f"{over_kb} kB stay in a program that lives in its caches\n{finished}"
