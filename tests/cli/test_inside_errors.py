@@ -13,7 +13,7 @@ import pytest
 
 from tests.live_path import live_path
 
-from .command import Command
+from .command import Command, Outcome
 from .conftest import Compile
 from .live_file import HEADER, Program, crashed, running, sample_statistics, start_ticks
 
@@ -33,6 +33,13 @@ def sleeper() -> Iterator[int]:
     yield process.pid
     process.kill()
     process.wait()
+
+
+def wait_for_request(page: Path, asking: "subprocess.Popen[str] | subprocess.Popen[bytes]") -> None:
+    """Until the command has asked the process whose live page this is for something."""
+    while page.read_bytes()[64] == 0:  # requests
+        assert asking.poll() is None
+        time.sleep(0.02)
 
 
 @EVERY
@@ -197,9 +204,7 @@ def test_what_was_asked_for_does_not_happen_once_a_signal_has_ended_the_command(
         page = live_path(process.pid)
         command = [*hakmem.arguments, arguments[0], str(process.pid), *arguments[1:], "--wait", "250"]
         with subprocess.Popen(command, env=hakmem.environment, cwd=tmp_path) as asking:
-            while page.read_bytes()[64] == 0:  # requests
-                assert asking.poll() is None
-                time.sleep(0.02)
+            wait_for_request(page, asking)
             asking.send_signal(number)
             assert asking.wait(100) == 128 + number
         assert page.read_bytes()[68] == 7  # publish now
@@ -207,8 +212,14 @@ def test_what_was_asked_for_does_not_happen_once_a_signal_has_ended_the_command(
 
 @ASKING
 def test_a_process_that_ends_meanwhile(hakmem: Command, arguments: tuple[str, ...]) -> None:
-    with running(Program(sample_statistics(), idle=True, lifetime_seconds=1)) as process:
-        outcome = hakmem(arguments[0], str(process.pid), *arguments[1:], "--wait", "60")
+    with running(Program(sample_statistics(), idle=True)) as process:
+        command = [*hakmem.arguments, arguments[0], str(process.pid), *arguments[1:], "--wait", "250"]
+        with subprocess.Popen(command, env=hakmem.environment, stderr=subprocess.PIPE, text=True) as asking:
+            wait_for_request(live_path(process.pid), asking)
+            process.kill()
+            process.wait()
+            _, errors = asking.communicate(timeout=100)
+    outcome = Outcome(status=asking.returncode, stdout="", stderr=errors)
     assert outcome.status == 1
     assert "the process ended before it answered" in outcome.error_line()
 
