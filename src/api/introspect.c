@@ -38,7 +38,7 @@ int hak_tiny_class_count(void) {
     return TINY_CLASSES;
 }
 
-int hak_size_class_of(size_t size) {
+COLD int hak_size_class_of(size_t size) {
     runtime_start();
     if (size > MID_MAX_BYTES) {
         errno = EINVAL;
@@ -56,12 +56,12 @@ static const struct size_class *class_or_error(int size_class) {
     return &size_classes[size_class];
 }
 
-size_t hak_size_class_bytes(int size_class) {
+COLD size_t hak_size_class_bytes(int size_class) {
     const struct size_class *c = class_or_error(size_class);
     return c == NULL ? 0 : c->bytes;
 }
 
-size_t hak_size_class_slab_bytes(int size_class) {
+COLD size_t hak_size_class_slab_bytes(int size_class) {
     const struct size_class *c = class_or_error(size_class);
     return c == NULL ? 0 : c->run_slabs * SLAB_BYTES;
 }

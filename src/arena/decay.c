@@ -42,6 +42,7 @@ static void (*in_passing)(void);
 static bool (*relieve)(void);
 /* The least that was free in slabs at any look since the last tick. relaxed everywhere: a guess */
 static _Atomic int64_t slack_low;
+_Atomic uint32_t decay_periods;
 static bool relieving; /* some thread does DECAY_RELIEVE; under the arena's lock */
 
 static void set_no_thread(void) {
@@ -233,20 +234,18 @@ enum decay_work decay_due(void) {
     return UNLIKELY(much) ? due() : DECAY_NOTHING;
 }
 
-bool decay_look(void) {
-    if (decay_is_on()) {
-        return false;
+void decay_look(void) {
+    if (!decay_is_on()) {
+        lock_acquire(&arena.lock);
+        enum decay_work work = due();
+        lock_release(&arena.lock);
+        decay_do(work);
     }
-    lock_acquire(&arena.lock);
-    enum decay_work work = due();
-    lock_release(&arena.lock);
-    decay_do(work);
-    return work == DECAY_TICK;
 }
 
-bool decay_look_if_much(void) {
+void decay_look_if_much(void) {
     if (os_program_has_threads()) {
-        return false;
+        return;
     }
     int64_t slack = arena_slack();
     if (slack < atomic_load_explicit(&slack_low, memory_order_relaxed)) {
@@ -254,7 +253,9 @@ bool decay_look_if_much(void) {
     }
     /* relaxed: a hint */
     size_t dirty = atomic_load_explicit(&arena.dirty_seen, memory_order_relaxed) + arena_kept_slabs();
-    return (int64_t)(dirty << SLAB_SHIFT) + slack > (int64_t)option_number(OPTION_RETAIN_MIN) && decay_look();
+    if ((int64_t)(dirty << SLAB_SHIFT) + slack > (int64_t)option_number(OPTION_RETAIN_MIN)) {
+        decay_look();
+    }
 }
 
 COLD static void start(void) {
@@ -292,6 +293,7 @@ COLD void decay_do(enum decay_work work) {
         start();
     } else if (work == DECAY_TICK) {
         bool scarce = option_number(OPTION_BACKGROUND_THREAD) != 0 && memory_is_scarce();
+        atomic_fetch_add_explicit(&decay_periods, 1, memory_order_relaxed);
         lock_acquire(&arena.lock);
         tick(scarce);
         bool relieves = slack_was_idle() && !relieving;

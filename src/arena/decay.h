@@ -10,6 +10,9 @@
 #ifndef HAKMEM_ARENA_DECAY_H
 #define HAKMEM_ARENA_DECAY_H
 
+#include "base/bits.h"
+
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -41,12 +44,14 @@ enum decay_work { DECAY_NOTHING, DECAY_START, DECAY_TICK, DECAY_RELIEVE };
  * go. */
 enum decay_work decay_due(void);
 void decay_do(enum decay_work work);
+/* Periods of which a thread of the program did the work, so far. relaxed everywhere: a hint */
+extern INTERNAL _Atomic uint32_t decay_periods;
 /* To be called where something may be to give back that is not the arena's: starts the thread, or does the
- * work of a period, as if the arena had much that is dirty; whether it has done the latter. No lock held. */
-bool decay_look(void);
+ * work of a period, as if the arena had much that is dirty. No lock held. */
+void decay_look(void);
 /* To be called now and then in programs without threads, which may come to nothing else of this: decay_look,
  * if as much is free as may stay in a small program. Does nothing in others. No lock held. */
-bool decay_look_if_much(void);
+void decay_look_if_much(void);
 
 /* Before fork, no lock held: purges what may stay for the library's thread only, because the child begins
  * without it. */

@@ -52,7 +52,6 @@ static NOINLINE void *allocate_perhaps_sampled(struct heap *heap, unsigned size_
                                                bool may_borrow) {
     heap_enter(heap); /* listeners of heap_event may sleep */
     bool sampled = sampling_decide(size);
-    heap_make_some_lean(heap);
     heap_leave(heap);
     void *p = pop(heap, size_class, may_borrow);
     return sampled && p != NULL ? sampling_exchange(p, size_class, size) : p;

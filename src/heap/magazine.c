@@ -359,7 +359,7 @@ NOINLINE void heap_make_room(struct heap *heap, unsigned size_class) {
     }
     if (UNLIKELY(heap->slabs_opened >= OPENED_WORTH_A_LOOK)) {
         heap->slabs_opened = 0;
-        (void)decay_look(); /* they may be left partly free: see holes.h */
+        decay_look(); /* they may be left partly free: see holes.h */
     }
     event_at_intervals(heap, &heap->counters.flushes);
     heap_leave(heap);

@@ -189,7 +189,7 @@ static NOINLINE bool make_room(struct heap *heap, size_t slabs) {
     if (done) {
         count_kept(heap, runs->kept_slabs + slabs);
         arena_look();
-        (void)decay_look();
+        decay_look();
         count_kept(heap, kept_slabs(runs) + slabs); /* both looks may have returned what was kept */
     } else if (runs->left_out == 0 && runs->kept_slabs > 0) {
         runs->left_out = FREES_LEFT_OUT_FULL;

@@ -5,6 +5,7 @@
 #include "heap/bins.h"
 #include "heap/event.h"
 #include "heap/flush.h"
+#include "heap/magazine.h"
 #include "heap/registry.h"
 #include "heap/runtime.h"
 #include "heap/slack.h"
@@ -61,9 +62,13 @@ NOINLINE bool sampling_decide(size_t bytes) {
     /* A program that only exchanges blocks for others of their size comes to no other slow path, whatever it
      * has left behind before. First, because sampling may begin anew there. */
     heap_event(HEAP_EVENT_IN_PROGRAM);
+    decay_look_if_much();
     struct heap *self = thread_heap_now();
-    if (decay_look_if_much() && self != NULL) {
-        (void)slack_make_lean(self); /* what it has left behind is free, but for what its magazines hold */
+    if (self != &heap_of_no_thread) {
+        heap_enter(self);
+        slack_note_period(self);
+        heap_make_some_lean(self);
+        heap_leave(self);
     }
     /* acquire pairs with the release where the run grows (profile/sample.c): the interval is set by then */
     uint64_t run = atomic_load_explicit(&profile_switch.run, memory_order_acquire);

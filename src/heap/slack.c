@@ -169,25 +169,26 @@ static struct found look(struct search *search, uint32_t first, size_t again) {
     return (struct found){bytes, !is_over && over > 0};
 }
 
-/* Bytes of small blocks in the heap's magazines. */
-static size_t cached_bytes(const struct heap *self) {
+/* Whether the small blocks in the heap's magazines are more than a thread may cache. */
+COLD static bool caches_much(const struct heap *self) {
     size_t bytes = 0;
     for (unsigned c = 0; c < TINY_CLASSES; c++) {
         bytes += magazine_count(&self->magazines[c]) * size_classes[c].bytes;
     }
-    return bytes;
+    return bytes > arena_held_bytes() / CACHED_PART;
 }
 
-bool slack_make_lean(struct heap *self) {
+/* Has the heap's magazines of small blocks emptied where these cache much, and more is free than may be: then
+ * they are what keeps it. Whether it has. */
+static NOINLINE bool make_lean(struct heap *self) {
     lock_acquire(&lock);
     int64_t allowed = slack_allowed() + grace_now();
     lock_release(&lock);
-    if (self->lean_classes > 0 || slack_resident() <= allowed ||
-        cached_bytes(self) <= arena_held_bytes() / CACHED_PART) {
-        return false;
+    bool lean = self->lean_classes == 0 && slack_resident() > allowed && caches_much(self);
+    if (lean) {
+        self->lean_classes = TINY_CLASSES;
     }
-    self->lean_classes = TINY_CLASSES;
-    return true;
+    return lean;
 }
 
 void slack_look(struct heap *self) {
@@ -200,12 +201,21 @@ void slack_look(struct heap *self) {
     count_again(found.bytes); /* where that was found, there may be as much again */
     bool is_over = excess() > 0;
     lock_release(&lock);
-    if (slack_make_lean(self)) {
+    if (make_lean(self)) {
         self->lean_looks = is_over ? LEAN_LOOKS : 0;
     } else if (self->lean_looks > 0) {
         self->lean_looks--;
     }
     arena_look(); /* the more blocks are free in slabs, the fewer free slabs may be resident */
+}
+
+void slack_note_period(struct heap *self) {
+    /* relaxed: see decay.h */
+    uint32_t periods = atomic_load_explicit(&decay_periods, memory_order_relaxed);
+    if (self->periods_seen != periods) {
+        self->periods_seen = periods;
+        (void)make_lean(self);
+    }
 }
 
 COLD bool slack_relieve(void) {

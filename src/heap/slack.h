@@ -58,9 +58,10 @@ int64_t slack_allowed(void);
 /* Owner: looks for holes, in its own heap first, if more is free than may be, and has the arena look at whole
  * slabs. No heap's lock held. */
 void slack_look(struct heap *self);
-/* Owner: has its magazines of small blocks emptied (heap_make_some_lean) where these cache much, and more is
- * free than may be: then they are what keeps it. Whether it has. */
-bool slack_make_lean(struct heap *self);
+/* Owner: where a period's work was done (decay.h) since the last call, has its magazines of small blocks
+ * emptied by heap_make_some_lean, if these cache much, and more is free than may be. A thread that lives on
+ * what it caches comes to no slack_look. */
+void slack_note_period(struct heap *self);
 /* Looks for holes in all heaps, for a thread that has freed other memory, so that less may be free. One
  * thread at a time, no heap's lock held. Takes a few ms; returns whether there is more to do. */
 bool slack_relieve(void);

@@ -196,7 +196,7 @@ static void note_put(struct heap *heap, int64_t bytes) {
     heap->stocked_bytes += (size_t)bytes;
     if (UNLIKELY(heap->stocked_bytes >= STOCKED_WORTH_A_LOOK_BYTES)) {
         heap->stocked_bytes = 0;
-        (void)decay_look();
+        decay_look();
     }
 }
 

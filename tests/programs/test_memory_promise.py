@@ -159,9 +159,9 @@ int main(void) {
 
 LIVES_IN_ITS_CACHES = """
 /* Builds and drops BYTES in no order, with "pages" one block of each page last, a few times, and prints the
- * kB over the start that stay; then lives on with a few small blocks, which come out of its caches, and
- * prints the kB that stay at last. */
-enum { BYTES = 150 << 20, TIMES = 4, LEAST = 32, MOST = 1000, PAIRS_OF_A_STEP = 2000, PAGES = 1 << 20 };
+ * kB over the start that stay; then lives on with small blocks, which come out of its caches, or with a few
+ * of them and one large block at a time, and prints the kB that stay at last. */
+enum { BYTES = 150 << 20, TIMES = 4, LEAST = 32, MOST = 1000, PAGES = 1 << 20 };
 static bool one_of_each_page_last, is_seen[PAGES];
 static void *last[PAGES];
 
@@ -195,7 +195,10 @@ static void build_and_drop(uint32_t *random) {
 }
 
 int main(int argc, char **argv) {
-    one_of_each_page_last = argc > 1 && strcmp(argv[1], "pages") == 0;
+    REQUIRE(argc == 3);
+    one_of_each_page_last = strcmp(argv[1], "pages") == 0;
+    size_t large_bytes = strtoul(argv[2], NULL, 10);
+    int pairs_of_a_step = large_bytes > 0 ? 50 : 2000;
     uint32_t random = 1;
     memset(blocks, 0, BYTES / LEAST * sizeof *blocks);
     memset(last, 0, sizeof last);
@@ -206,8 +209,10 @@ int main(int argc, char **argv) {
     long over_kb = resident_kb() - start_kb;
     printf("%ld ", over_kb);
     for (int i = 0; i < PATIENCE_S * 50 && over_kb > 5 * MAY_STAY_KB; i++) {
+        void *large = large_bytes > 0 ? touched_block(large_bytes) : NULL;
         sleep_ms(20);
-        for (int pair = 0; pair < PAIRS_OF_A_STEP; pair++)
+        free(large);
+        for (int pair = 0; pair < pairs_of_a_step; pair++)
             free(touched_block(LEAST + next_random(&random) % (MOST - LEAST)));
         over_kb = resident_kb() - start_kb;
     }
@@ -482,11 +487,13 @@ def test_idle_program_gives_memory_back(
     assert over_kb <= MAY_STAY_KB, f"{over_kb} kB over the start stay in an idle program\n{finished}"
 
 
-@pytest.mark.parametrize("order", ["none", "pages"])
+@pytest.mark.parametrize(
+    ("order", "large_bytes"), [("none", 0), ("pages", 0), ("pages", 900 << 10), ("pages", 8 << 20)]
+)
 def test_program_without_threads_gives_back_what_it_dropped(
-    runner: Runner, compiled: Compiler, order: str
+    runner: Runner, compiled: Compiler, order: str, large_bytes: int
 ) -> None:
-    finished = runner.run([compiled("lives_in_its_caches", LIVES_IN_ITS_CACHES), order])
+    finished = runner.run([compiled("lives_in_its_caches", LIVES_IN_ITS_CACHES), order, str(large_bytes)])
     at_once_kb, over_kb = numbers(finished)
     assert at_once_kb <= 100 * MIB_KB, f"{at_once_kb} kB over the start stay\n{finished}"
     assert over_kb <= 5 * MAY_STAY_KB, f"{over_kb} kB stay in a program that lives in its caches\n{finished}"
