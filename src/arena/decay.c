@@ -42,7 +42,7 @@ static void (*in_passing)(void);
 static bool (*relieve)(void);
 /* The least that was free in slabs at any look since the last tick. relaxed everywhere: a guess */
 static _Atomic int64_t slack_low;
-_Atomic uint32_t decay_periods;
+_Atomic uint32_t decay_idle_periods;
 static bool relieving; /* some thread does DECAY_RELIEVE; under the arena's lock */
 
 static void set_no_thread(void) {
@@ -51,6 +51,7 @@ static void set_no_thread(void) {
 }
 
 void decay_begun(void) {
+    atomic_store_explicit(&decay_idle_periods, 0, memory_order_relaxed);
     atomic_store_explicit(&is_on, true, memory_order_seq_cst);
 }
 
@@ -293,10 +294,12 @@ COLD void decay_do(enum decay_work work) {
         start();
     } else if (work == DECAY_TICK) {
         bool scarce = option_number(OPTION_BACKGROUND_THREAD) != 0 && memory_is_scarce();
-        atomic_fetch_add_explicit(&decay_periods, 1, memory_order_relaxed);
         lock_acquire(&arena.lock);
         tick(scarce);
-        bool relieves = slack_was_idle() && !relieving;
+        bool idle = slack_was_idle();
+        uint32_t periods = atomic_load_explicit(&decay_idle_periods, memory_order_relaxed);
+        atomic_store_explicit(&decay_idle_periods, idle ? periods + 1 : 0, memory_order_relaxed);
+        bool relieves = idle && !relieving;
         relieving = relieving || relieves;
         lock_release(&arena.lock);
         in_passing();

@@ -164,7 +164,7 @@ struct heap {
     size_t page_bytes;     /* of pages that slack_note_page was told of since the last slack_look */
     uint8_t lean_classes;  /* heap_make_some_lean has yet to shrink the magazines of those below it */
     uint8_t lean_looks;    /* calls of slack_look until magazines of the tiny lane may grow large again */
-    uint32_t periods_seen; /* decay_periods when slack_note_period last looked */
+    uint32_t periods_seen; /* decay_idle_periods when slack_empty_caches last looked */
     struct kept_runs runs;
     uint64_t used_bins[(SIZE_CLASSES + 63) / 64]; /* bitmap: classes that have had a slab */
     int64_t slack_bytes; /* put into slabs less taken from them, not yet in the sum of all: see slack.h */

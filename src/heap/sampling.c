@@ -5,7 +5,6 @@
 #include "heap/bins.h"
 #include "heap/event.h"
 #include "heap/flush.h"
-#include "heap/magazine.h"
 #include "heap/registry.h"
 #include "heap/runtime.h"
 #include "heap/slack.h"
@@ -63,12 +62,10 @@ NOINLINE bool sampling_decide(size_t bytes) {
      * has left behind before. First, because sampling may begin anew there. */
     heap_event(HEAP_EVENT_IN_PROGRAM);
     decay_look_if_much();
-    struct heap *self = thread_heap_now();
-    if (self != &heap_of_no_thread) {
-        heap_enter(self);
-        slack_note_period(self);
-        heap_make_some_lean(self);
-        heap_leave(self);
+    /* relaxed: see decay.h */
+    uint32_t periods = atomic_load_explicit(&decay_idle_periods, memory_order_relaxed);
+    if (UNLIKELY(periods >= SLACK_IDLE_PERIODS) && thread_heap_now() != &heap_of_no_thread) {
+        slack_empty_caches(thread_heap_now(), periods);
     }
     /* acquire pairs with the release where the run grows (profile/sample.c): the interval is set by then */
     uint64_t run = atomic_load_explicit(&profile_switch.run, memory_order_acquire);

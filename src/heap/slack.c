@@ -3,6 +3,7 @@
 #include "arena/bound.h"
 #include "arena/decay.h"
 #include "heap/holes.h"
+#include "heap/magazine.h"
 #include "options/options.h"
 #include "os/clock.h"
 #include "os/os.h"
@@ -209,13 +210,14 @@ void slack_look(struct heap *self) {
     arena_look(); /* the more blocks are free in slabs, the fewer free slabs may be resident */
 }
 
-void slack_note_period(struct heap *self) {
-    /* relaxed: see decay.h */
-    uint32_t periods = atomic_load_explicit(&decay_periods, memory_order_relaxed);
+COLD void slack_empty_caches(struct heap *self, uint32_t periods) {
+    heap_enter(self);
     if (self->periods_seen != periods) {
         self->periods_seen = periods;
         (void)make_lean(self);
     }
+    heap_make_some_lean(self);
+    heap_leave(self);
 }
 
 COLD bool slack_relieve(void) {
