@@ -66,7 +66,7 @@ COLD size_t hak_size_class_slab_bytes(int size_class) {
     return c == NULL ? 0 : c->run_slabs * SLAB_BYTES;
 }
 
-int hak_tiny_magazine_flush(int size_class) {
+COLD int hak_tiny_magazine_flush(int size_class) {
     if (size_class < 0 || size_class >= TINY_CLASSES) {
         errno = EINVAL;
         return -1;

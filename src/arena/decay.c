@@ -42,7 +42,7 @@ static void (*in_passing)(void);
 static bool (*relieve)(void);
 /* The least that was free in slabs at any look since the last tick. relaxed everywhere: a guess */
 static _Atomic int64_t slack_low;
-_Atomic uint32_t decay_idle_periods;
+_Atomic uint32_t decay_idle_ticks;
 static bool relieving; /* some thread does DECAY_RELIEVE; under the arena's lock */
 
 static void set_no_thread(void) {
@@ -51,7 +51,7 @@ static void set_no_thread(void) {
 }
 
 void decay_begun(void) {
-    atomic_store_explicit(&decay_idle_periods, 0, memory_order_relaxed);
+    atomic_store_explicit(&decay_idle_ticks, 0, memory_order_relaxed);
     atomic_store_explicit(&is_on, true, memory_order_seq_cst);
 }
 
@@ -297,8 +297,8 @@ COLD void decay_do(enum decay_work work) {
         lock_acquire(&arena.lock);
         tick(scarce);
         bool idle = slack_was_idle();
-        uint32_t periods = atomic_load_explicit(&decay_idle_periods, memory_order_relaxed);
-        atomic_store_explicit(&decay_idle_periods, idle ? periods + 1 : 0, memory_order_relaxed);
+        uint32_t ticks = atomic_load_explicit(&decay_idle_ticks, memory_order_relaxed);
+        atomic_store_explicit(&decay_idle_ticks, idle ? ticks + 1 : 0, memory_order_relaxed);
         bool relieves = idle && !relieving;
         relieving = relieving || relieves;
         lock_release(&arena.lock);

@@ -44,9 +44,9 @@ enum decay_work { DECAY_NOTHING, DECAY_START, DECAY_TICK, DECAY_RELIEVE };
  * go. */
 enum decay_work decay_due(void);
 void decay_do(enum decay_work work);
-/* The last so many periods went by, in a program without threads, without most of what is free in slabs being
- * needed. relaxed everywhere: a hint */
-extern INTERNAL _Atomic uint32_t decay_idle_periods;
+/* Ticks in a row, by threads of a program that has no others, that found most of what is free in slabs idle
+ * since the tick before. Stays as it is when nobody ticks. relaxed everywhere: a hint */
+extern INTERNAL _Atomic uint32_t decay_idle_ticks;
 /* To be called where something may be to give back that is not the arena's: starts the thread, or does the
  * work of a period, as if the arena had much that is dirty. No lock held. */
 void decay_look(void);

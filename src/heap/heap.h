@@ -162,9 +162,12 @@ struct heap {
     uint32_t slabs_opened; /* full slabs that the owner's frees opened since decay_look was called for it */
     size_t unlooked_bytes; /* that may yet come back to slabs before slack_look is called */
     size_t page_bytes;     /* of pages that slack_note_page was told of since the last slack_look */
-    uint8_t lean_classes;  /* heap_make_some_lean has yet to shrink the magazines of those below it */
+    uint8_t lean_classes;  /* make_some_lean has yet to shrink the magazines of the classes below this one */
     uint8_t lean_looks;    /* calls of slack_look until magazines of the tiny lane may grow large again */
-    uint32_t periods_seen; /* decay_idle_periods when slack_empty_caches last looked */
+    /* slack_empty_caches has yet to empty the magazines of the classes below this one; and the least that
+     * slack_resident was since it last emptied them all. */
+    uint8_t full_classes;
+    int64_t slack_then;
     struct kept_runs runs;
     uint64_t used_bins[(SIZE_CLASSES + 63) / 64]; /* bitmap: classes that have had a slab */
     int64_t slack_bytes; /* put into slabs less taken from them, not yet in the sum of all: see slack.h */

@@ -33,7 +33,7 @@
 #define CAPACITY_ONE_WAY 64
 /* The unit in which a magazine's `hidden` says how much room its array has. */
 #define HIDDEN_BLOCKS ((size_t)16)
-/* Magazines that heap_make_some_lean empties at once. */
+/* Magazines that make_some_lean empties at once. */
 #define LEAN_AT_ONCE 4
 
 /* The arrays of magazines lie behind the heap. One of more than CAPACITY_ONE_WAY pointers is only made where
@@ -101,7 +101,9 @@ static void set_capacity(struct magazine *m, size_t capacity) {
     m->overflowed = false;
 }
 
-void heap_make_some_lean(struct heap *heap) {
+/* Empties magazines of small blocks, each of which may be the last in a page, and makes them small. A few at
+ * once, because each may bring a look for holes. */
+static void make_some_lean(struct heap *heap) {
     for (unsigned i = 0; i < LEAN_AT_ONCE && heap->lean_classes > 0; i++) {
         unsigned c = --heap->lean_classes;
         struct magazine *m = &heap->magazines[c];
@@ -133,7 +135,7 @@ static void **take_room(struct heap *heap, size_t capacity) {
     return array;
 }
 
-/* Gives a magazine back, up to `capacity`, the room that it had before heap_make_some_lean. */
+/* Gives a magazine back, up to `capacity`, the room that it had before make_some_lean. */
 static void unhide(struct magazine *m, size_t capacity) {
     size_t room = m->hidden * HIDDEN_BLOCKS;
     set_capacity(m, min_size(capacity, room));
@@ -355,7 +357,7 @@ NOINLINE void heap_make_room(struct heap *heap, unsigned size_class) {
     heap_enter(heap);
     make_room(heap, size_class);
     if (UNLIKELY(heap->lean_classes > 0)) {
-        heap_make_some_lean(heap);
+        make_some_lean(heap);
     }
     if (UNLIKELY(heap->slabs_opened >= OPENED_WORTH_A_LOOK)) {
         heap->slabs_opened = 0;

@@ -19,8 +19,5 @@ void heap_make_room(struct heap *heap, unsigned size_class);
 /* Returns all blocks in the magazine to their slabs and, but for FLUSH_IDLE, those in the stock of its class;
  * gives the number of blocks. */
 size_t heap_flush_magazine(struct heap *heap, unsigned size_class, enum flush_cause cause);
-/* Empties magazines of small blocks, each of which may be the last in a page, and makes them small, while the
- * heap has lean_classes. A few at once, because each may bring a look for holes. */
-void heap_make_some_lean(struct heap *heap);
 
 #endif

@@ -63,9 +63,9 @@ NOINLINE bool sampling_decide(size_t bytes) {
     heap_event(HEAP_EVENT_IN_PROGRAM);
     decay_look_if_much();
     /* relaxed: see decay.h */
-    uint32_t periods = atomic_load_explicit(&decay_idle_periods, memory_order_relaxed);
-    if (UNLIKELY(periods >= SLACK_IDLE_PERIODS) && thread_heap_now() != &heap_of_no_thread) {
-        slack_empty_caches(thread_heap_now(), periods);
+    if (UNLIKELY(atomic_load_explicit(&decay_idle_ticks, memory_order_relaxed) >= SLACK_IDLE_TICKS) &&
+        thread_heap_now() != &heap_of_no_thread) {
+        slack_empty_caches(thread_heap_now());
     }
     /* acquire pairs with the release where the run grows (profile/sample.c): the interval is set by then */
     uint64_t run = atomic_load_explicit(&profile_switch.run, memory_order_acquire);

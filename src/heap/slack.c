@@ -7,6 +7,7 @@
 #include "options/options.h"
 #include "os/clock.h"
 #include "os/os.h"
+#include "os/thread.h"
 
 /* Units of work (holes.h) in one look: some 0.3 ms. */
 #define UNITS_AT_A_LOOK 3000
@@ -20,6 +21,8 @@
 /* Looks, one for each 256 KiB, for which the magazines of a thread that caches more then stay small: what a
  * program frees last, 16 MiB, would be in them otherwise. */
 #define LEAN_LOOKS 64
+/* Magazines that slack_empty_caches empties with one call, because each may bring a look. */
+#define EMPTIED_AT_ONCE 4
 
 /* A round that finds less than 1/WORTHLESS_PART of what is over the bound was not worth it: after it twice as
  * much may be free, up to CAUTION_MOST times as much. */
@@ -171,25 +174,12 @@ static struct found look(struct search *search, uint32_t first, size_t again) {
 }
 
 /* Whether the small blocks in the heap's magazines are more than a thread may cache. */
-COLD static bool caches_much(const struct heap *self) {
+static NOINLINE bool caches_much(const struct heap *self) {
     size_t bytes = 0;
     for (unsigned c = 0; c < TINY_CLASSES; c++) {
         bytes += magazine_count(&self->magazines[c]) * size_classes[c].bytes;
     }
     return bytes > arena_held_bytes() / CACHED_PART;
-}
-
-/* Has the heap's magazines of small blocks emptied where these cache much, and more is free than may be: then
- * they are what keeps it. Whether it has. */
-static NOINLINE bool make_lean(struct heap *self) {
-    lock_acquire(&lock);
-    int64_t allowed = slack_allowed() + grace_now();
-    lock_release(&lock);
-    bool lean = self->lean_classes == 0 && slack_resident() > allowed && caches_much(self);
-    if (lean) {
-        self->lean_classes = TINY_CLASSES;
-    }
-    return lean;
 }
 
 void slack_look(struct heap *self) {
@@ -201,8 +191,11 @@ void slack_look(struct heap *self) {
     lock_acquire(&lock);
     count_again(found.bytes); /* where that was found, there may be as much again */
     bool is_over = excess() > 0;
+    int64_t allowed = slack_allowed() + grace_now();
     lock_release(&lock);
-    if (make_lean(self)) {
+    if (self->lean_classes == 0 && self->full_classes == 0 && slack_resident() > allowed &&
+        caches_much(self)) {
+        self->lean_classes = TINY_CLASSES;
         self->lean_looks = is_over ? LEAN_LOOKS : 0;
     } else if (self->lean_looks > 0) {
         self->lean_looks--;
@@ -210,13 +203,22 @@ void slack_look(struct heap *self) {
     arena_look(); /* the more blocks are free in slabs, the fewer free slabs may be resident */
 }
 
-COLD void slack_empty_caches(struct heap *self, uint32_t periods) {
+COLD void slack_empty_caches(struct heap *self) {
+    int64_t now = slack_resident();
+    self->slack_then = now < self->slack_then ? now : self->slack_then;
+    lock_acquire(&lock);
+    int64_t allowed = slack_allowed() + grace_now();
+    lock_release(&lock);
     heap_enter(self);
-    if (self->periods_seen != periods) {
-        self->periods_seen = periods;
-        (void)make_lean(self);
+    if (self->full_classes == 0 && now > allowed && caches_much(self) && !os_program_has_threads() &&
+        now - self->slack_then > (int64_t)option_number(OPTION_RETAIN_MIN)) {
+        self->full_classes = TINY_CLASSES;
     }
-    heap_make_some_lean(self);
+    for (unsigned i = 0; i < EMPTIED_AT_ONCE && self->full_classes > 0; i++) {
+        (void)heap_flush_magazine(self, self->full_classes - 1u, FLUSH_IDLE);
+        self->full_classes--;
+        self->slack_then = slack_resident();
+    }
     heap_leave(self);
 }
 

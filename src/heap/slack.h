@@ -58,13 +58,13 @@ int64_t slack_allowed(void);
 /* Owner: looks for holes, in its own heap first, if more is free than may be, and has the arena look at whole
  * slabs. No heap's lock held. */
 void slack_look(struct heap *self);
-/* Periods of the decay, of half of DECAY_MS, after which what was free throughout them is not breathed. */
-#define SLACK_IDLE_PERIODS 2
-/* Owner: a thread that lives on what it caches comes to no slack_look. To be called now and then while the
- * last `periods`, which are SLACK_IDLE_PERIODS or more, went by without what is free in slabs being needed:
- * empties magazines of small blocks, a few with each call, if these cache much, and more is free than may be.
- */
-void slack_empty_caches(struct heap *self, uint32_t periods);
+/* Ticks of the decay, of half of DECAY_MS each, after which what was free throughout them is not breathed. */
+#define SLACK_IDLE_TICKS 2
+/* Owner: to be called now and then while at least SLACK_IDLE_TICKS in a row (decay.h) found most of what is
+ * free in slabs idle. A thread that lives on what it caches comes to no slack_look, and its blocks keep the
+ * pages of others. Where these are much, and more is free than may be, its magazines of small blocks are
+ * emptied, a few with each call; once, until RETAIN_MIN more is free than was left then. */
+void slack_empty_caches(struct heap *self);
 /* Looks for holes in all heaps, for a thread that has freed other memory, so that less may be free. One
  * thread at a time, no heap's lock held. Takes a few ms; returns whether there is more to do. */
 bool slack_relieve(void);
