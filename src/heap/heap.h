@@ -164,8 +164,9 @@ struct heap {
     size_t page_bytes;     /* of pages that slack_note_page was told of since the last slack_look */
     uint8_t lean_classes;  /* make_some_lean has yet to shrink the magazines of the classes below this one */
     uint8_t lean_looks;    /* calls of slack_look until magazines of the tiny lane may grow large again */
-    /* slack_empty_caches has yet to empty the magazines of the classes below this one; and the least that
-     * slack_resident was since it last emptied them all. */
+    /* slack_empty_caches is at it; has yet to empty the magazines of the classes below this one; and the
+     * least that slack_resident was since it last emptied one. */
+    bool emptying;
     uint8_t full_classes;
     int64_t slack_then;
     struct kept_runs runs;

@@ -193,8 +193,7 @@ void slack_look(struct heap *self) {
     bool is_over = excess() > 0;
     int64_t allowed = slack_allowed() + grace_now();
     lock_release(&lock);
-    if (self->lean_classes == 0 && self->full_classes == 0 && slack_resident() > allowed &&
-        caches_much(self)) {
+    if (self->lean_classes == 0 && !self->emptying && slack_resident() > allowed && caches_much(self)) {
         self->lean_classes = TINY_CLASSES;
         self->lean_looks = is_over ? LEAN_LOOKS : 0;
     } else if (self->lean_looks > 0) {
@@ -210,6 +209,7 @@ COLD void slack_empty_caches(struct heap *self) {
     int64_t allowed = slack_allowed() + grace_now();
     lock_release(&lock);
     heap_enter(self);
+    self->emptying = true;
     if (self->full_classes == 0 && now > allowed && caches_much(self) && !os_program_has_threads() &&
         now - self->slack_then > (int64_t)option_number(OPTION_RETAIN_MIN)) {
         self->full_classes = TINY_CLASSES;
@@ -219,6 +219,7 @@ COLD void slack_empty_caches(struct heap *self) {
         self->full_classes--;
         self->slack_then = slack_resident();
     }
+    self->emptying = false;
     heap_leave(self);
 }
 
