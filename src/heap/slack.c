@@ -173,8 +173,15 @@ static struct found look(struct search *search, uint32_t first, size_t again) {
     return (struct found){bytes, !is_over && over > 0};
 }
 
-/* Whether the small blocks in the heap's magazines are more than a thread may cache. */
-static NOINLINE bool caches_much(const struct heap *self) {
+/* Whether more is free than may be, and the small blocks in the heap's magazines are more than a thread may
+ * then cache. */
+static NOINLINE bool caches_too_much(const struct heap *self) {
+    lock_acquire(&lock);
+    int64_t allowed = slack_allowed() + grace_now();
+    lock_release(&lock);
+    if (slack_resident() <= allowed) {
+        return false;
+    }
     size_t bytes = 0;
     for (unsigned c = 0; c < TINY_CLASSES; c++) {
         bytes += magazine_count(&self->magazines[c]) * size_classes[c].bytes;
@@ -191,9 +198,8 @@ void slack_look(struct heap *self) {
     lock_acquire(&lock);
     count_again(found.bytes); /* where that was found, there may be as much again */
     bool is_over = excess() > 0;
-    int64_t allowed = slack_allowed() + grace_now();
     lock_release(&lock);
-    if (self->lean_classes == 0 && !self->emptying && slack_resident() > allowed && caches_much(self)) {
+    if (self->lean_classes == 0 && !self->emptying && caches_too_much(self)) {
         self->lean_classes = TINY_CLASSES;
         self->lean_looks = is_over ? LEAN_LOOKS : 0;
     } else if (self->lean_looks > 0) {
@@ -205,13 +211,10 @@ void slack_look(struct heap *self) {
 COLD void slack_empty_caches(struct heap *self) {
     int64_t now = slack_resident();
     self->slack_then = now < self->slack_then ? now : self->slack_then;
-    lock_acquire(&lock);
-    int64_t allowed = slack_allowed() + grace_now();
-    lock_release(&lock);
     heap_enter(self);
     self->emptying = true;
-    if (self->full_classes == 0 && now > allowed && caches_much(self) && !os_program_has_threads() &&
-        now - self->slack_then > (int64_t)option_number(OPTION_RETAIN_MIN)) {
+    if (self->full_classes == 0 && now - self->slack_then > (int64_t)option_number(OPTION_RETAIN_MIN) &&
+        !os_program_has_threads() && caches_too_much(self)) {
         self->full_classes = TINY_CLASSES;
     }
     for (unsigned i = 0; i < EMPTIED_AT_ONCE && self->full_classes > 0; i++) {
