@@ -10,6 +10,7 @@
 #include "heap/flush.h"
 #include "heap/holes.h"
 #include "heap/magazine.h"
+#include "heap/reallocate.h"
 #include "heap/registry.h"
 #include "heap/runtime.h"
 

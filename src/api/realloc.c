@@ -1,5 +1,5 @@
 #include "api/names.h"
-#include "heap/allocate.h"
+#include "heap/reallocate.h"
 
 void *hak_realloc(void *p, size_t size) {
     if (p == NULL) {

@@ -8,6 +8,7 @@
 #define HAKMEM_HEAP_FAST_H
 
 #include "heap/allocate.h"
+#include "heap/release.h"
 
 /* Takes a block for a request of `size` off the magazine, whose class serves it; false if the magazine is
  * empty or a sample may be due. */
