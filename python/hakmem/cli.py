@@ -16,6 +16,7 @@ from hakmem.output import let_any_text_out
 # Each is a module of hakmem.commands, which has a command of that name.
 _COMMANDS = (
     "allocators",
+    "collect",
     "compare",
     "flame",
     "map",
@@ -54,6 +55,7 @@ Looking into a program that runs on it (by its process number):
   hakmem profile 4711 --kind fragmentation whose blocks keep nearly empty slabs
   hakmem symbols leaks.txt                 function names for a leak report (HAKMEM_PROF_LEAKS=1)
   hakmem map 4711                          a picture of all slabs; --text: in the terminal
+  hakmem collect 4711                      has it give back what is free, now
 """
 
 

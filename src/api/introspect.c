@@ -2,13 +2,11 @@
 #include "api/keep.h"
 #include "api/names.h"
 #include "arena/arena.h"
-#include "arena/tails.h"
 #include "base/version.h"
 #include "heap/allocate.h"
 #include "heap/collect.h"
 #include "heap/event.h"
 #include "heap/flush.h"
-#include "heap/holes.h"
 #include "heap/magazine.h"
 #include "heap/reallocate.h"
 #include "heap/registry.h"
@@ -82,19 +80,9 @@ size_t hak_tiny_magazine_flush_all(void) {
 }
 
 size_t hak_collect(void) {
-    struct arena_figures before, after;
-    arena_figures(&before);
-    heap_collect();
-    for (uint32_t id = 1; id < heap_id_limit(); id++) {
-        holes_purge(heap_by_id(id));
-    }
-    while (heap_trim_abandoned()) {
-    }
-    tails_purge_all();
-    arena_purge_all();
-    arena_figures(&after);
+    size_t bytes = heap_give_back();
     heap_event(HEAP_EVENT_ON_REQUEST);
-    return (size_t)(after.purged_bytes - before.purged_bytes);
+    return bytes;
 }
 
 #ifdef HAKMEM_STANDARD_NAMES

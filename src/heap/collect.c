@@ -1,10 +1,13 @@
 #include "heap/collect.h"
 
+#include "arena/arena.h"
 #include "arena/region.h"
+#include "arena/tails.h"
 #include "heap/alone.h"
 #include "heap/bins.h"
 #include "heap/flush.h"
 #include "heap/heap.h"
+#include "heap/holes.h"
 #include "heap/magazine.h"
 #include "heap/parcel.h"
 #include "heap/reclaim.h"
@@ -51,6 +54,21 @@ static void collect(bool of_sleeping_threads) {
 
 COLD void heap_collect(void) {
     collect(true);
+}
+
+COLD size_t heap_give_back(void) {
+    struct arena_figures before, after;
+    arena_figures(&before);
+    heap_collect();
+    for (uint32_t id = 1; id < heap_id_limit(); id++) {
+        holes_purge(heap_by_id(id));
+    }
+    while (heap_trim_abandoned()) {
+    }
+    tails_purge_all();
+    arena_purge_all();
+    arena_figures(&after);
+    return (size_t)(after.purged_bytes - before.purged_bytes);
 }
 
 static struct lock turn; /* to collect for a request; protects not_before_ns */

@@ -3,7 +3,7 @@
  *
  * Magazines, stocks and parcels hold a few MiB at most, but each of their blocks may be the last of a slab:
  * of a heap that was freed in no order they can pin nearly all. Promises to return all that is held back by
- * the calling thread and by threads that have ended. Callers hold no lock. Relies on the heaps.
+ * the calling thread and by threads that have ended. Callers hold no lock. Relies on the heaps and the arena.
  */
 #ifndef HAKMEM_HEAP_COLLECT_H
 #define HAKMEM_HEAP_COLLECT_H
@@ -14,6 +14,9 @@
 /* Also collects what sleeping threads hold, where that is safe. Any thread. What is free then is the arena's
  * to purge. */
 void heap_collect(void);
+/* heap_collect, and purges all that is free, the holes of slabs and what lies behind large blocks, too.
+ * Returns the bytes that anybody has purged meanwhile. Any thread. */
+size_t heap_give_back(void);
 
 /* For a request of `size` bytes that has failed: collects, and returns true if another try is worth it,
  * because everything has been collected meanwhile, by this thread or another one. That takes some ms; as

@@ -13,6 +13,7 @@
 
 enum heap_event_place {
     HEAP_EVENT_IN_PROGRAM,
+    HEAP_EVENT_UNLOCKED,      /* the same, surely with no lock held */
     HEAP_EVENT_IN_BACKGROUND, /* in the library's own thread, which has little stack */
     HEAP_EVENT_ON_REQUEST,    /* the program has asked for something after which all may be different */
 };

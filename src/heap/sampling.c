@@ -60,11 +60,12 @@ static int64_t distance(void) {
 NOINLINE bool sampling_decide(size_t bytes) {
     /* A program that only exchanges blocks for others of their size comes to no other slow path, whatever it
      * has left behind before. First, because sampling may begin anew there. */
-    heap_event(HEAP_EVENT_IN_PROGRAM);
+    bool has_heap = thread_heap_now() != &heap_of_no_thread; /* or the caller holds the shared heap's lock */
+    heap_event(has_heap ? HEAP_EVENT_UNLOCKED : HEAP_EVENT_IN_PROGRAM);
     decay_look_if_much();
     /* relaxed: see decay.h */
     if (UNLIKELY(atomic_load_explicit(&decay_idle_ticks, memory_order_relaxed) >= SLACK_IDLE_TICKS) &&
-        thread_heap_now() != &heap_of_no_thread) {
+        has_heap) {
         slack_empty_caches(thread_heap_now());
     }
     /* acquire pairs with the release where the run grows (profile/sample.c): the interval is set by then */
@@ -102,6 +103,11 @@ void sampling_look_soon(void) {
     if (sampling_switched()) {
         thread_self.sample_left = 0;
     }
+}
+
+COLD void sampling_come_soon(void) {
+    sampler.further += thread_self.sample_left;
+    thread_self.sample_left = 0;
 }
 
 /* A block of the class from the heap of sampled blocks, which is made if need be; NULL if there is no

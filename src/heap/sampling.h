@@ -45,6 +45,8 @@ bool sampling_decide(size_t bytes);
 int sampling_begin(uint64_t interval_bytes);
 /* Has the calling thread notice at its next allocation that sampling was switched. */
 void sampling_look_soon(void);
+/* Has the calling thread ask sampling_decide with its next allocation, and samples no more for that. */
+void sampling_come_soon(void);
 
 /* What the program gets instead of the block `shadow`: a sampled one, or `shadow` itself where there is no
  * memory. No lock held; keeps errno. */

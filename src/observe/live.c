@@ -4,6 +4,7 @@
 #include "arena/decay.h"
 #include "base/bits.h"
 #include "heap/event.h"
+#include "heap/sampling.h"
 #include "observe/census.h"
 #include "observe/counters.h"
 #include "observe/document.h"
@@ -69,6 +70,9 @@ static _Atomic size_t held_then;
 static _Atomic uint64_t looked_ticks;
 /* The signal for the statistics has come. relaxed everywhere: a wish that needs nothing else */
 static _Atomic bool signalled;
+/* A request waits for HEAP_EVENT_UNLOCKED. relaxed everywhere: a hint, which whoever comes is the holder for
+ */
+static _Atomic bool waits_unlocked;
 static bool publishes; /* the option, as it was before main */
 
 /* Who may use `live` and the page. acquire in hold() pairs with the release in serve_now. */
@@ -142,9 +146,15 @@ static void answer_request(void) {
     request_answer(live_page_now());
 }
 
-static void handle_request(void) {
+static void handle_request(enum heap_event_place place) {
     struct live_page *page = live_page_now();
-    if (!request_waits(page) || !request_has_room()) {
+    bool waits = request_waits(page);
+    bool too_early = waits && place == HEAP_EVENT_IN_PROGRAM && request_takes_locks(page);
+    atomic_store_explicit(&waits_unlocked, too_early, memory_order_relaxed);
+    if (too_early) {
+        sampling_come_soon();
+    }
+    if (!waits || too_early || !request_has_room()) {
         return;
     }
     if (live_page_credentials_changed()) {
@@ -185,7 +195,7 @@ static uint64_t serve(uint64_t now_ms, enum heap_event_place place) {
     }
     uint64_t pause = work(now_ms);
     if (place != HEAP_EVENT_IN_BACKGROUND) {
-        handle_request();
+        handle_request(place);
     }
     return pause;
 }
@@ -287,6 +297,11 @@ OFTEN static void on_event(enum heap_event_place place) {
         serve_all();
         return;
     }
+    if (UNLIKELY(atomic_load_explicit(&waits_unlocked, memory_order_relaxed)) &&
+        place == HEAP_EVENT_UNLOCKED) {
+        serve_now(os_now_ms(), place);
+        return;
+    }
     bool changed = much_has_changed();
     if (has_just_looked(changed) && !(changed && all_has_changed())) {
         return;
@@ -319,6 +334,7 @@ static void begin_in_child(bool alone) {
         atomic_store_explicit(&holder, NOBODY, memory_order_relaxed);
     }
     live.refused = false;
+    atomic_store_explicit(&waits_unlocked, false, memory_order_relaxed);
     atomic_store_explicit(&held_then, 0, memory_order_relaxed);
     if (publishes) {
         uint64_t first = os_now_ms() + FIRST_IN_CHILD_MS;

@@ -1,5 +1,6 @@
 #include "observe/request.h"
 
+#include "heap/collect.h"
 #include "heap/sampling.h"
 #include "observe/census.h"
 #include "observe/sites_text.h"
@@ -23,7 +24,8 @@ enum request {
     REQUEST_SITES,
     REQUEST_START,
     REQUEST_STOP,
-    REQUEST_NOW
+    REQUEST_NOW,
+    REQUEST_COLLECT
 };
 
 /* Publishes figures for which the kernel is asked what is resident, unlike those of live.c. */
@@ -69,10 +71,18 @@ static int answer(enum request kind, uint64_t argument, const char *path) {
     case REQUEST_NOW:
         publish_measured();
         return 0;
+    case REQUEST_COLLECT:
+        (void)heap_give_back();
+        publish_measured();
+        return 0;
     default:
         errno = ENOSYS;
         return -1;
     }
+}
+
+bool request_takes_locks(const struct live_page *page) {
+    return page->request_kind == REQUEST_COLLECT;
 }
 
 /* To answer a request takes some kilobytes of stack, which not every thread or coroutine has: then another

@@ -1,5 +1,6 @@
 """What cannot be looked into is refused in one line, by every command that looks into processes."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -18,10 +19,11 @@ from .conftest import Compile
 from .live_file import HEADER, Program, crashed, running, sample_statistics, start_ticks
 
 NOBODY = 65534
-EVERY = pytest.mark.parametrize("command", ["stats", "top", "profile", "map"])
+EVERY = pytest.mark.parametrize("command", ["stats", "top", "profile", "map", "collect"])
 # These need an answer of the process.
 ASKING = pytest.mark.parametrize(
-    "arguments", [("profile",), ("map", "--text"), ("profile", "--start"), ("stats", "--measure")]
+    "arguments",
+    [("profile",), ("map", "--text"), ("profile", "--start"), ("stats", "--measure"), ("collect",)],
 )
 
 
@@ -100,7 +102,7 @@ def outsiders_environment(hakmem: Command) -> dict[str, str]:
 def test_a_process_that_has_published_nothing_yet(hakmem: Command, command: str) -> None:
     with running(Program(published=False, idle=True)) as process:
         outcome = hakmem(
-            command, str(process.pid), *(("--wait", "0") if command in ("profile", "map") else ())
+            command, str(process.pid), *(("--wait", "0") if command in ("profile", "map", "collect") else ())
         )
     assert outcome.status == 1
     assert str(process.pid) in outcome.error_line()
@@ -156,7 +158,7 @@ def test_a_process_whose_environment_does_not_say_why_it_has_no_figures(
     assert "never with HAKMEM_LIVE=0 or HAKMEM_FORCE_LIBC_ALLOC=1" in outcome.error_line()
 
 
-@pytest.mark.parametrize("command", ["profile", "map"])
+@pytest.mark.parametrize("command", ["profile", "map", "collect"])
 def test_a_process_that_has_ended_answers_no_more(hakmem: Command, command: str) -> None:
     with crashed(Program(sample_statistics())) as pid:
         outcome = hakmem(command, str(pid))
@@ -190,7 +192,7 @@ def test_the_end_of_sampling_is_wanted_still_when_nobody_waits_for_it(hakmem: Co
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("arguments", [("profile",), ("map", "--text"), ("profile", "--start")])
+@pytest.mark.parametrize("arguments", [("profile",), ("map", "--text"), ("profile", "--start"), ("collect",)])
 def test_what_was_asked_for_does_not_happen_once_a_signal_has_ended_the_command(
     hakmem: Command,
     tmp_path: Path,
@@ -225,7 +227,13 @@ def test_a_process_that_ends_meanwhile(hakmem: Command, arguments: tuple[str, ..
 
 
 @pytest.mark.parametrize(
-    ("code", "said"), [(28, "no room for its answer"), (12, "no memory"), (13, "denied")]
+    ("code", "said"),
+    [
+        (errno.ENOSPC, "no room for its answer"),
+        (errno.ENOMEM, "no memory"),
+        (errno.EACCES, "denied"),
+        (errno.ENOSYS, "its library does not know this request: use the hakmem command that came with it"),
+    ],
 )
 def test_a_refusal_of_the_library(hakmem: Command, code: int, said: str) -> None:
     with running(Program(sample_statistics(), errors={1: code})) as process:

@@ -6,7 +6,7 @@ import pytest
 
 from .command import Command
 
-COMMANDS = ["stats", "top", "profile", "flame", "symbols", "map"]
+COMMANDS = ["stats", "top", "profile", "flame", "symbols", "map", "collect"]
 
 
 def test_help_lists_every_command_with_an_example(hakmem: Command) -> None:

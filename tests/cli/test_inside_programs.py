@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from hakmem.inside.process import resident_bytes
 
 from .command import Command
 from .conftest import Compile
@@ -371,6 +372,30 @@ def test_fragmentation_names_who_keeps_the_slabs(inside: Command, program: Path)
         text = inside("map", pid, "--text")
         assert text.status == 0, text.stderr
         assert int(re.search(r"(\d+) under a quarter", text.stdout)[1]) > 500  # type: ignore[index]
+
+
+# More is kept than the settings of any profile would have it keep: nothing goes by itself.
+@pytest.mark.parametrize("how", ["its only thread", "another thread"])
+def test_collect_has_a_process_give_back_what_is_free(
+    inside: Command, program: Path, compiled: Compile, how: str
+) -> None:
+    if how == "another thread":
+        program = compiled(SOURCE + IN_ANOTHER_THREAD, "-Dmain=serve", "-pthread", name="headless")
+    with started(inside, program, HAKMEM_RETAIN_MIN="256M", HAKMEM_DECAY_MS="1000000") as (pid, tell):
+        tell("fragment")
+        before = resident_bytes(int(pid))
+        outcome = inside("collect", pid)
+        after = resident_bytes(int(pid))
+        assert (outcome.status, outcome.stderr) == (0, "")
+        # Of the pages, some were never touched, and a third holds a block that stays.
+        assert before - after > BURST_BLOCKS * 208 / 4
+        assert re.fullmatch(
+            rf"process {pid} \(\S+\) has [\d.]+ MiB resident, \d+.\d+ MiB less; "
+            rf"'hakmem stats {pid}' says of what\n",
+            outcome.stdout,
+        )
+        again = inside("collect", pid)
+        assert again.status == 0, again.stderr
 
 
 def test_a_leak_report_with_names(inside: Command, program: Path) -> None:

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -289,6 +290,59 @@ TEST(Live, AChildThatGivesMemoryBackAtOnceLeavesNoPage) {
     EXPECT_NE(access(path_of(child).c_str(), F_OK), 0);
 }
 #endif
+
+// Magazines and stocks of the thread that answers included.
+TEST(Live, GivesBackOnRequestAllThatIsFree) {
+    wait_for_page(getpid());
+    const Page page(getpid());
+    std::vector<void *> blocks(200'000);
+    for (void *&block : blocks) {
+        block = std::memset(hak_malloc(240), 1, 240);
+    }
+    for (std::size_t i = 0; i < blocks.size(); i++) {
+        if (i % 64 != 0) {
+            hak_free(blocks[i]);
+        }
+    }
+    EXPECT_EQ(page.request(8, 0, "", [] { hak_free(hak_malloc(4096)); }), 0);
+    EXPECT_LT(hak_collect(), std::size_t{512} << 10);
+    for (std::size_t i = 0; i < blocks.size(); i += 64) {
+        hak_free(blocks[i]);
+    }
+}
+
+// The request is only taken up where the thread that comes along holds no lock, which is in the middle of
+// some malloc, of whatever size; meanwhile others go on.
+TEST(Live, GivesBackOnRequestWhileAllThreadsAllocateAndFreeForEachOther) {
+    constexpr std::size_t kThreads = 4;
+    wait_for_page(getpid());
+    const Page page(getpid());
+    std::atomic<bool> stop{false};
+    std::array<std::atomic<char *>, 512> shared{};
+    std::vector<std::thread> threads;
+    for (std::size_t t = 0; t < kThreads; t++) {
+        threads.emplace_back([&, t] {
+            hakmem_test::Random random(t + 1);
+            while (!stop.load()) {
+                const std::size_t bytes = random.one_in(50) ? 300'000 : 1 + random.below(20'000);
+                auto *const block = static_cast<char *>(hak_malloc(bytes));
+                block[0] = 'f';
+                block[bytes - 1] = 'l';
+                hak_free(shared[random.below(shared.size())].exchange(block));
+            }
+        });
+    }
+    for (std::size_t i = 0; i < scaled(40); i++) {
+        EXPECT_EQ(page.request(8, 0, "", [] { std::this_thread::yield(); }), 0);
+    }
+    stop = true;
+    for (std::thread &thread : threads) {
+        thread.join();
+    }
+    for (std::atomic<char *> &block : shared) {
+        hak_free(block.load());
+    }
+}
 
 // Neither a refill nor a flush comes of it.
 TEST(Live, AnswersAProgramThatOnlyExchangesBlocksForOthersOfTheirSize) {

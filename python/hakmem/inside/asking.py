@@ -26,7 +26,7 @@ _REASONS = {
     errno.ENOSPC: "there is no room for its answer in /dev/shm: free some",
     errno.ENOMEM: "it has no memory for that",
     errno.EBUSY: "it is busy with the profile; try again",
-    errno.EINVAL: "its library does not know this request: use the hakmem command that came with it",
+    errno.ENOSYS: "its library does not know this request: use the hakmem command that came with it",
 }
 _Answer = TypeVar("_Answer")
 

@@ -49,6 +49,7 @@ class Kind(IntEnum):
     START = 5
     STOP = 6
     PUBLISH = 7
+    COLLECT = 8
 
 
 @dataclass(frozen=True)

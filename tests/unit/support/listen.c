@@ -8,7 +8,7 @@ static void (*hearer)(void);
 static heap_event_listener_function *before;
 
 static void on_event(enum heap_event_place place) {
-    if (place == HEAP_EVENT_IN_PROGRAM) {
+    if (place == HEAP_EVENT_IN_PROGRAM || place == HEAP_EVENT_UNLOCKED) {
         hearer();
     }
 }
