@@ -117,9 +117,8 @@ class Suite:
         for pattern in patterns:
             if not any(fnmatchcase(name, pattern) for name in names):
                 families = ", ".join(dict.fromkeys(workload.family for workload in self.workloads))
-                raise HakmemError(
-                    f"--only: no workload matches '{pattern}' (try '{pattern}*'); there are {families}"
-                )
+                hint = "" if pattern.endswith("*") else f" (try '{pattern}*')"
+                raise HakmemError(f"--only: no workload matches '{pattern}'{hint}; there are {families}")
 
         def wanted(name: str) -> bool:
             return any(fnmatchcase(name, pattern) for pattern in patterns)

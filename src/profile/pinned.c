@@ -20,14 +20,24 @@ static const struct slab *slab_of(const void *block) {
     return region_slab(region, region_run_index(region, (uintptr_t)block));
 }
 
-/* Bytes of the slab's blocks that were used and freed, divided by the number of its live ones. */
-static double pinned_by_each(const struct slab *slab) {
+struct pinned {
+    double bytes, resident;
+};
+
+/* Bytes of the slab's blocks that were used and freed, and of these what was not given back by the page,
+ * divided by the number of its live ones. */
+static struct pinned pinned_by_each(const struct slab *slab) {
     const struct size_class *c = &size_classes[slab->size_class];
     /* relaxed: a guess while others take and return blocks */
     size_t unused = c->blocks - atomic_load_explicit(&slab->bump, memory_order_relaxed);
     size_t free = min_size(slab_count_free(slab), c->blocks - 1);
     size_t freed = free > unused ? free - unused : 0;
-    return (double)(freed * c->bytes) / (double)(c->blocks - free);
+    size_t bytes = freed * c->bytes;
+    double live = (double)(c->blocks - free);
+    return (struct pinned){
+        .bytes = (double)bytes / live,
+        .resident = (double)(bytes - min_size(bytes, slab_purged_bytes(slab))) / live,
+    };
 }
 
 /* Adds a record to the share of its call stack. The profile's lock is held, so that the record's shadow is
@@ -36,7 +46,9 @@ static void add_sample(struct shares *shares, const struct record *record) {
     struct share *share = &shares->share[record->tally->origin->number];
     double weight = poisson_weight((double)record->size, profile.interval);
     share->origin = record->tally->origin;
-    share->rank += weight * pinned_by_each(slab_of(record->shadow));
+    struct pinned pinned = pinned_by_each(slab_of(record->shadow));
+    share->rank += weight * pinned.bytes;
+    share->resident += weight * pinned.resident;
     share->blocks += weight;
     share->bytes += weight * (double)record->size;
     share->samples++;
@@ -119,7 +131,9 @@ static void write_share(struct sink *out, const struct share *share) {
         sink_hex(out, share->origin->frames[i]);
         sink_char(out, '"');
     }
-    sink_string(out, "]}");
+    sink_string(out, "],\"resident_bytes\":");
+    sink_decimal(out, (uint64_t)(share->resident + 0.5));
+    sink_char(out, '}');
 }
 
 struct writing {
@@ -143,12 +157,15 @@ static bool write_mapping(const struct mapping *mapping, void *context) {
 static int write_json(int fd, const struct shares *shares) {
     struct writing w = {.any = false};
     sink_begin(&w.out, fd);
-    double total = 0;
+    double total = 0, resident = 0;
     for (size_t i = 0; i < shares->count; i++) {
         total += shares->share[i].rank;
+        resident += shares->share[i].resident;
     }
     sink_string(&w.out, "{\"total_pinned_bytes\":");
     sink_decimal(&w.out, (uint64_t)(total + 0.5));
+    sink_string(&w.out, ",\"total_resident_bytes\":");
+    sink_decimal(&w.out, (uint64_t)(resident + 0.5));
     sink_string(&w.out, ",\"interval\":");
     sink_decimal(&w.out, shares->interval);
     sink_string(&w.out, ",\"sites\":[");

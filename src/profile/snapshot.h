@@ -35,6 +35,7 @@ struct share {
     const struct origin *origin;
     double rank; /* by which shares are sorted */
     double bytes, blocks;
+    double resident; /* of what the blocks keep from being returned */
     uint64_t samples;
 };
 

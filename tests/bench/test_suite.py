@@ -197,3 +197,5 @@ def test_only(written: Written) -> None:
     assert suite.only([]) == suite
     with pytest.raises(HakmemError, match=r"no workload matches 'larson' .*there are mix, pairs"):
         suite.only(["mix*", "larson"])
+    with pytest.raises(HakmemError, match=r"no workload matches 'larson\*'; there are mix, pairs"):
+        suite.only(["larson*"])

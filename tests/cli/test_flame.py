@@ -276,6 +276,8 @@ def test_deep_stacks(hakmem: Command, profile: Callable[..., Path], tmp_path: Pa
         ("\x7fELF\x00\x01", "is not a heap profile"),
         ("heap profile: 1: 8 [1: 8] @ heapprofile\n1: 8 [1: 8] @ 0x1", "is cut off after line 2"),
         ("heap profile: 1: 8 [1: 8] @ heapprofile\n1: 8 [1: 8", "line 2 is no record of a heap profile"),
+        ("heap_v2/512x\n@ 0x1 0x2\n", "is not a heap profile"),
+        ('{"total_pinned_bytes":1,"sites":[]}', "is a fragmentation profile, which is no graph"),
         ("heap_v2/512\n@ 0x1 0x2\n", "is cut off after line 2"),
         ("heap_v2/512\n@ 0x1 0x2\n  t*: 1: x", "line 3 is no record of a heap profile"),
         ("heap profile: 1: 8 [1: 8] @ growthz\n\nMAPPED_LIBRARIES:\n", "is a profile of kind 'growthz'"),
@@ -307,7 +309,8 @@ def test_a_compressed_profile_and_a_file_that_is_not_there(hakmem: Command, tmp_
     outcome = hakmem("flame", tmp_path / "none")
     assert outcome.status == 1
     assert f"cannot read '{tmp_path / 'none'}': No such file" in outcome.error_line()
-    assert "cannot read" in hakmem("flame", tmp_path).error_line()
+    for folder in (str(tmp_path), "."):
+        assert f"cannot read '{folder}': it is a folder" in hakmem("flame", folder).error_line()
 
 
 @pytest.mark.parametrize("link", [False, True])

@@ -38,7 +38,7 @@ def requests(log: Path) -> list[str]:
 
 def test_writes_what_the_library_gives(hakmem: Command, binary: Binary, tmp_path: Path) -> None:
     file = tmp_path / "out.heap"
-    with running(Program(STATISTICS, {1: heap(binary)})) as process:
+    with running(Program(STATISTICS, {1: heap(binary)}, interval=1 << 20)) as process:
         outcome = hakmem("profile", str(process.pid), "-o", file)
         assert not list(Path("/dev/shm").glob(f"hakmem-*-{process.pid}.*"))
     assert (outcome.status, outcome.stderr) == (0, "")
@@ -47,6 +47,15 @@ def test_writes_what_the_library_gives(hakmem: Command, binary: Binary, tmp_path
         f"{file}: 8.8 KiB live of 9.8 KiB allocated while it sampled, in 2 call stacks; "
         f"'hakmem flame {file}' draws it\n"
     )
+
+
+def test_a_process_that_samples_no_more_is_told_apart(
+    hakmem: Command, binary: Binary, tmp_path: Path
+) -> None:
+    with running(Program(STATISTICS, {1: heap(binary)})) as process:
+        outcome = hakmem("profile", str(process.pid), "-o", tmp_path / "out.heap")
+    assert outcome.status == 0
+    assert outcome.stdout.splitlines()[1].startswith("It does not sample now")
 
 
 def test_standard_output_gets_the_profile_alone(hakmem: Command, binary: Binary) -> None:
@@ -88,6 +97,7 @@ def test_fragmentation_is_ranked_with_names(hakmem: Command, binary: Binary, tmp
     inner, outer = map(binary.inside, ("inner", "outer"))
     document = {
         "total_pinned_bytes": 4 << 20,
+        "total_resident_bytes": 1 << 20,
         "sites": [
             {"pinned_bytes": 1 << 20, "live_bytes": 10, "live_blocks": 1, "frames": [outer]},
             {"pinned_bytes": 3 << 20, "live_bytes": 4096, "live_blocks": 64, "frames": [inner, outer]},
@@ -98,7 +108,10 @@ def test_fragmentation_is_ranked_with_names(hakmem: Command, binary: Binary, tmp
     with running(Program(STATISTICS, {2: json.dumps(document)})) as process:
         outcome = hakmem("profile", str(process.pid), "--kind", "fragmentation", "-o", file)
     lines = [line.strip() for line in outcome.stdout.splitlines()]
-    assert lines[0].startswith("4.0 MiB kept from being returned")
+    assert (
+        lines[0]
+        == "4.0 MiB kept from being returned, of it 1.0 MiB resident, by who allocated what keeps them"
+    )
     assert lines[-1].startswith("estimated from 0 samples: too few")
     assert lines[1:4] == [
         "3.0 MiB   75.0%  pinned by 4.0 KiB in 64 blocks",

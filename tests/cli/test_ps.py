@@ -30,6 +30,14 @@ def test_each_has_a_line_with_what_it_takes(hakmem: Command) -> None:
     assert cells[-2:] == [pwd.getpwuid(os.geteuid()).pw_name, "small"]
 
 
+def test_figures_that_the_process_has_outlived_are_told_apart(hakmem: Command) -> None:
+    statistics = sample_statistics(program="shrunk")
+    statistics["memory"]["heap_resident_bytes"] = 3 << 40
+    with running(Program(statistics)) as process:
+        cells = line_of(hakmem("ps"), process.pid)
+    assert cells[1:7] == ["then", "5.0", "MiB", "then", "3.0", "TiB"]
+
+
 def test_who_takes_most_comes_first(hakmem: Command) -> None:
     with running(SMALL), running(SMALL):
         entries = json.loads(hakmem("ps", "--json").stdout)

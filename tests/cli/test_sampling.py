@@ -123,14 +123,24 @@ def test_what_began_to_sample_since_it_published_is_left_sampling(hakmem: Comman
     assert requests(log) == ["5 0", "1 0"]
 
 
-def test_another_interval_than_that_of_others_is_refused(hakmem: Command, tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [["--seconds", "0"], ["--start"]])
+def test_another_interval_than_that_of_others_is_refused(
+    hakmem: Command, tmp_path: Path, how: list[str]
+) -> None:
     log = tmp_path / "log"
     log.touch()
     with running(Program(STATISTICS, log=str(log), interval=1 << 20)) as process:
-        outcome = hakmem("profile", str(process.pid), "--seconds", "0", "--interval", "64K")
+        outcome = hakmem("profile", str(process.pid), *how, "--interval", "64K")
     assert outcome.status == 1
     assert "samples already, once in 1.0 MiB: leave out --interval" in outcome.error_line()
     assert requests(log) == []
+
+
+def test_a_process_that_does_not_answer_samples_on(hakmem: Command) -> None:
+    with running(Program(STATISTICS, interval=1 << 20, unanswered=[6])) as process:
+        outcome = hakmem("profile", str(process.pid), "--stop", "--wait", "0.1")
+    assert outcome.status == 1
+    assert outcome.error_line().endswith("; it samples until then")
 
 
 @pytest.mark.parametrize(

@@ -175,14 +175,17 @@ struct Site {
 };
 
 struct Pinned {
-    double total = 0;
+    double total = 0, resident = 0;
     std::vector<Site> sites;
 };
 
 Pinned pinned_now() {
     const std::string text = written_by(hak_profile_fragmentation);
     Pinned pinned;
-    EXPECT_EQ(std::sscanf(text.c_str(), "{\"total_pinned_bytes\":%lf,", &pinned.total), 1) << text;
+    EXPECT_EQ(std::sscanf(text.c_str(), "{\"total_pinned_bytes\":%lf,\"total_resident_bytes\":%lf,",
+                          &pinned.total, &pinned.resident),
+              2)
+        << text;
     const char *const begins = "{\"pinned_bytes\":";
     for (std::size_t at = text.find(begins); at != std::string::npos; at = text.find(begins, at + 1)) {
         Site site;
@@ -228,10 +231,16 @@ TEST(Fragmentation, APlantedOneIsFoundWithItsWeight) {
     EXPECT_NEAR(pinned.sites[0].pinned, truth, tolerance);
     EXPECT_NEAR(pinned.sites[0].live_blocks, count, count * tolerance / truth);
     EXPECT_NEAR(pinned.total, truth, tolerance + truth / 20);
+    EXPECT_LE(pinned.resident, pinned.total);
     for (std::size_t i = 1; i < pinned.sites.size(); i++) {
         EXPECT_LE(pinned.sites[i].pinned, pinned.sites[i - 1].pinned) << "not sorted";
         EXPECT_LT(pinned.sites[i].pinned, truth / 20);
     }
+    // Of four pages one holds a block that stays; the slabs stay all the same.
+    hak_collect();
+    const Pinned purged = pinned_now();
+    EXPECT_NEAR(purged.total, truth, tolerance + truth / 20);
+    EXPECT_LT(purged.resident, truth / 3);
 }
 
 TEST(Fragmentation, LeavesOutBlocksThatAreYoungerThanAsked) {

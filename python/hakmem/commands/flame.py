@@ -44,6 +44,10 @@ def flame(
     """
     life = one_of(live=live, allocated=allocated) or "live"
     unit = one_of(bytes=by_bytes, blocks=blocks) or "bytes"
+    if file.is_dir():
+        raise HakmemError(
+            f"cannot read '{file}': it is a folder; name a profile, as 'hakmem profile PID' writes it"
+        )
     place = output or file.with_name(f"{file.name}.svg")
     if place.exists() and file.exists() and place.samefile(file):
         raise HakmemError(

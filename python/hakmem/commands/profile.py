@@ -93,13 +93,14 @@ def profile(
             raw = answer_of(target, _REQUESTS[kind], wait)
             require_whole()
             found = _samples(target, raw) if kind == "heap" else None
+            goes_on = target.file.header().sampling.interval > 0
             # Before sampling ends: a process that does not answer then must not cost the profile.
             if output or found:
                 write_whole(place, raw, private=True)
         if output == STANDARD_OUTPUT:
             return
         if found:
-            _show_heap(target, found, place, top or 0)
+            _show_heap(target, found, place, top or 0, goes_on)
         else:
             _show_ranking(target, kind, raw, _TOP if top is None else top)
 
@@ -120,11 +121,16 @@ def _samples(target: Target, raw: bytes) -> HeapProfile:
     return found
 
 
-def _show_heap(target: Target, found: HeapProfile, file: Path, top: int) -> None:
+def _show_heap(target: Target, found: HeapProfile, file: Path, top: int, goes_on: bool) -> None:
     if top:
         symbolizer = Symbolizer(parse_mappings(found.mappings), target.root())
         print_places(console(), heaviest(found, symbolizer, "live", "bytes"), top, "bytes")
     click.echo(f"{file}: {_summary(found)}; 'hakmem flame {file}' draws it")
+    if not goes_on:
+        click.echo(
+            f"It does not sample now, so that nothing is in it of what was allocated since it ended: "
+            f"'hakmem profile {target.pid} --seconds 10' samples anew"
+        )
 
 
 def _summary(found: HeapProfile) -> str:

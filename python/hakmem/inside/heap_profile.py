@@ -18,8 +18,8 @@ _COUNT = "[0-9]{1,20}"
 _ADDRESS = "0x[0-9a-fA-F]{1,16}"
 _COUNTS = rf"({_COUNT}): *({_COUNT}) *\[ *({_COUNT}): *({_COUNT}) *\]"
 _HEADER = re.compile(
-    rf"heap_v2/(?P<v2>{_COUNT})(?![0-9])"
-    rf"|heap profile: *{_COUNTS} *@ *(?P<kind>[\w]+)(?:/(?P<rate>{_COUNT})(?![0-9]))?"
+    rf"heap_v2/(?P<v2>{_COUNT})(?!\S)"
+    rf"|heap profile: *{_COUNTS} *@ *(?P<kind>[\w]+)(?:/(?P<rate>{_COUNT}))?(?!\S)"
 )
 # One line a record, or the stack first and then a line for all threads and one for each.
 _RECORD = re.compile(rf" *{_COUNTS} *@((?: +{_ADDRESS})*) *")
@@ -78,6 +78,11 @@ def parse_heap_profile(raw: bytes, name: str) -> HeapProfile:
     text = raw.decode(errors="surrogateescape")  # paths may be any bytes
     lines = text.removesuffix("\n").split("\n")  # a path may hold what else ends a line
     header = _HEADER.match(lines[0]) if lines else None
+    if header is None and text.startswith('{"total_pinned_bytes"'):
+        raise HakmemError(
+            f"'{name}' is a fragmentation profile, which is no graph: "
+            "'hakmem profile PID --kind fragmentation' prints one"
+        )
     if header is None:
         raise HakmemError(
             f"'{name}' is not a heap profile: its first line is neither 'heap_v2/…' nor 'heap profile: …'; "

@@ -28,6 +28,11 @@ class Entry:
     heap_resident_bytes: int
     process_resident_bytes: int | None  # as the kernel says now; none if it has ended
 
+    def is_outdated(self) -> bool:
+        """Whether the process has less by now than its figures say that its heap has."""
+        now = self.process_resident_bytes
+        return now is not None and now < self.heap_resident_bytes
+
 
 def running_entries() -> tuple[list[Entry], list[HakmemError]]:
     """Who takes most memory first, and what is wrong with the figures of others."""
@@ -54,10 +59,11 @@ def entries_table(entries: Sequence[Entry]) -> Table:
     table.add_column("program", overflow="fold")
     for entry in entries:
         whole = entry.process_resident_bytes
+        then = "then " if entry.is_outdated() else ""
         table.add_row(
             str(entry.pid),
-            shown_bytes(entry.live_bytes),
-            shown_bytes(entry.heap_resident_bytes),
+            f"{then}{shown_bytes(entry.live_bytes)}",
+            f"{then}{shown_bytes(entry.heap_resident_bytes)}",
             "ended" if whole is None else shown_bytes(whole),
             f"{shown_seconds(entry.age_seconds)} ago",
             entry.user,

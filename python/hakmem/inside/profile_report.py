@@ -72,7 +72,14 @@ def print_fragmentation(to: Console, document: dict[str, Any], symbolizer: Symbo
             "are seen: HAKMEM_PROF=1 samples from its start"
         )
         return
-    to.print(Text(f"{shown_bytes(whole)} kept from being returned, by who allocated what keeps them", "bold"))
+    resident = document.get("total_resident_bytes")  # what is not was given back by the page
+    of_it = "" if resident is None else f", of it {shown_bytes(resident)} resident"
+    to.print(
+        Text(
+            f"{shown_bytes(whole)} kept from being returned{of_it}, by who allocated what keeps them", "bold"
+        ),
+        soft_wrap=True,
+    )
     for site in sites[:most]:
         pinned, live = site.get("pinned_bytes", 0), site.get("live_bytes", 0)
         head = (

@@ -16,8 +16,13 @@ def switch_sampling(target: Target, switch: str, interval: int, wait: float) -> 
     """`switch` is "start" or "stop"; says what is so then."""
     _keep(target)
     if switch == "stop":
-        ask(target, Kind.STOP, wait)
-        return f"{target} samples no more; 'hakmem profile {target.pid}' writes what it has"
+        try:
+            ask(target, Kind.STOP, wait)
+        except HakmemError as error:
+            raise HakmemError(f"{error}{'; it samples until then' if target.alive() else ''}") from error
+        what_it_has = f"'hakmem profile {target.pid}' writes what it has, until it is started anew"
+        return f"{target} samples no more; {what_it_has}"
+    _require_same_interval(target, interval)
     ask(target, Kind.START, wait, interval)
     every = f", once in {shown_bytes(interval)}" if interval else ""
     return f"{target} samples{every}; 'hakmem profile {target.pid}' writes what it has, --stop ends it"
@@ -39,11 +44,7 @@ def sampling(
     _keep(target)
     file = target.file
     before = file.header().sampling
-    if interval and before.interval not in (0, interval):
-        raise HakmemError(
-            f"{target} samples already, once in {shown_bytes(before.interval)}: leave out --interval, or end "
-            f"that first with 'hakmem profile {target.pid} --stop'"
-        )
+    _require_same_interval(target, interval)
     if before.interval:
         interval = 0  # as it is: what was sampled so far stays, and the interval may still grow by itself
     started = before
@@ -84,6 +85,17 @@ def _keep(target: Target) -> None:
         )
 
 
+def _require_same_interval(target: Target, wanted: int) -> None:
+    """What begins anew, with another interval, forgets all samples so far, perhaps from the start on."""
+    now = target.file.header().sampling.interval
+    if wanted and now not in (0, wanted):
+        raise HakmemError(
+            f"{target} samples already, once in {shown_bytes(now)}: leave out --interval; or have "
+            f"'hakmem profile {target.pid}' write what it has sampled, for that is gone when it begins anew, "
+            "and then end it with --stop"
+        )
+
+
 def _goes_on(then: Sampling, now: Sampling, wanted: int) -> bool:
     """Whether nothing has ended or restarted it since; an interval that nobody asked for grows by itself."""
     grown = then.interval and now.interval % then.interval == 0 and now.interval > then.interval
@@ -94,7 +106,10 @@ def _wait_alive(target: Target, seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while (left := deadline - time.monotonic()) > 0:
         if not target.alive():
-            raise HakmemError(f"{target} ended while it was sampled: HAKMEM_PROF=1 profiles it to its end")
+            raise HakmemError(
+                f"{target} ended while it was sampled: HAKMEM_PROF=1 has it write a profile when it exits, "
+                "HAKMEM_PROF_PEAK=1 also before that, whatever ends it"
+            )
         time.sleep(min(left, 0.2))
 
 
