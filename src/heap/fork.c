@@ -48,12 +48,12 @@ static void before_fork(void) {
         _IO_list_lock();
     }
     runtime_lock_for_fork();
-    options_lock_for_fork();
     shared_heap_lock_for_fork();
     sampling_lock_for_fork();
     heap_lock_for_fork();
     arena_lock_for_fork();
     profile_lock_for_fork();
+    options_lock_for_fork(); /* taken in events, too, with the shared heap's or the samples' held */
 }
 
 static void after_fork(bool child) {
@@ -70,12 +70,12 @@ static void after_fork(bool child) {
         }
         return;
     }
+    options_unlock_after_fork(child);
     profile_unlock_after_fork(child);
     arena_unlock_after_fork(child);
     heap_unlock_after_fork(child, thread_heap_now());
     sampling_unlock_after_fork(child);
     shared_heap_unlock_after_fork(child);
-    options_unlock_after_fork(child);
     runtime_unlock_after_fork(child);
     void (*end_list_lock)(void) = child ? _IO_list_resetlock : _IO_list_unlock;
     if (end_list_lock != NULL) {

@@ -65,6 +65,19 @@ def test_fork_does_not_wait_for_thread_that_allocates_inside_stdio(runner: Runne
     runner.same_output([builder.program("c/fork_while_stdio_allocates.c")], timeout_s=HANGS_AFTER_S)
 
 
+@pytest.mark.parametrize("settings", [{}, {"HAKMEM_PROF": "1", "HAKMEM_PROF_INTERVAL": "4K"}])
+def test_fork_and_statistics_on_a_signal_do_not_wait_for_each_other(
+    runner: Runner, builder: Builder, tmp_path: Path, settings: dict[str, str]
+) -> None:
+    files = {"HAKMEM_STATS_FILE": str(tmp_path / "statistics"), "HAKMEM_PROF_FILE": str(tmp_path / "%p.%n.heap")}
+    finished = runner.run(
+        [builder.program("c/fork_while_statistics_are_written.c")],
+        env={"HAKMEM_STATS_SIGNAL": "10", **files, **settings},
+        timeout_s=HANGS_AFTER_S,
+    )
+    assert finished.text == "400 forks\n"
+
+
 @pytest.mark.parametrize("handlers", ["allocate", "await_worker"])
 def test_atfork_handlers_of_other_libraries_can(runner: Runner, builder: Builder, handlers: str) -> None:
     library = builder.plugin("c/atfork_library.c")
