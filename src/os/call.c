@@ -27,11 +27,15 @@ void os_fault_listen(void (*heard)(void)) {
     atomic_store_explicit(&listener, heard, memory_order_relaxed);
 }
 
-bool fault_due(enum os_fault kind) {
+void fault_tell(void) {
     void (*heard)(void) = atomic_load_explicit(&listener, memory_order_relaxed);
     if (heard != NULL) {
         heard();
     }
+}
+
+bool fault_due(enum os_fault kind) {
+    fault_tell();
     if (atomic_load_explicit(&faults[kind].count, memory_order_relaxed) == 0) {
         return false;
     }

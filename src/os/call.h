@@ -26,10 +26,14 @@ static inline void count_call(void) {
     atomic_fetch_add_explicit(&os_calls, 1, memory_order_relaxed);
 }
 
-/* Whether a test wants the next call of this kind to fail; if so, errno is ENOMEM. */
+/* fault_tell: tells a test that listens of the call that comes next. fault_due: does so, too, and says
+ * whether a test wants that call, of this kind, to fail; if so, errno is ENOMEM. */
 #ifdef HAKMEM_FAULTS
+void fault_tell(void);
 bool fault_due(enum os_fault kind);
 #else
+static inline void fault_tell(void) {
+}
 static inline bool fault_due(enum os_fault kind) {
     (void)kind;
     return false;

@@ -227,6 +227,7 @@ COLD void os_split_huge_page(void *part, size_t bytes) {
 
 bool os_which_resident(const void *address, size_t pages, unsigned char *out) {
     count_call();
+    fault_tell();
     if (KEEPING_ERRNO(int, mincore((void *)(uintptr_t)address, pages * OS_PAGE_BYTES, out)) != 0) {
         return false;
     }

@@ -58,6 +58,9 @@ class Table {
     char *block_;
 };
 
+extern "C" bool hakmem_test_heap_is_entered(void); // support/entered.c
+int looks, looks_outside;
+
 class Clear : public testing::Test {
   protected:
     ~Clear() override {
@@ -65,6 +68,24 @@ class Clear : public testing::Test {
         hak_collect();
     }
 };
+
+// A heap may be taken from a thread that sleeps in a call, if it does not say that it goes on with it.
+TEST_F(Clear, AThreadHoldsOnToItsHeapWhileItAsksWhatIsResident) {
+    hak_option_set("retain_min", "64M");
+    use_memory(kMiB);
+    looks = looks_outside = 0;
+    for (int round = 0; round < 20; round++) {
+        void *table = hak_calloc(1, kMiB);
+        os_fault_listen([] {
+            looks++;
+            looks_outside += hakmem_test_heap_is_entered() ? 0 : 1;
+        });
+        hak_free(table);
+        os_fault_listen(nullptr);
+    }
+    EXPECT_GT(looks, 0);
+    EXPECT_EQ(looks_outside, 0);
+}
 
 #if !HAKMEM_TEST_SANITIZED
 TEST_F(Clear, SparseTablesTakeTheMemoryThatTheyTouch) {
