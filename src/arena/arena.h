@@ -44,6 +44,10 @@ struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_stat
  * bitmap may be, where that is larger than SMALL_BITMAP_BYTES (it must be zero). */
 void arena_give(struct slab *head, size_t used_bytes, bool bitmap_touched);
 
+/* Gives back the pages of a run that was just taken, so that it is clean. False, and it is as it was, if the
+ * OS will not. No lock held. */
+bool arena_purge_taken(struct slab *head);
+
 /* Takes a run of whole superslabs of at least `bytes`, on a multiple of `alignment` (a power of two), as
  * SLAB_LARGE; for a block that `grows`, rather where it can go on growing. `zeros` gets what of it surely
  * reads as zero. NULL if the OS gives nothing. */

@@ -370,3 +370,10 @@ void arena_purge_holes(const struct iovec *holes, size_t count, bool *done) {
     }
     lock_release(&arena.lock);
 }
+
+COLD bool arena_purge_taken(struct slab *head) {
+    struct iovec run = {(void *)arena_address(head), (size_t)head->run_slabs << SLAB_SHIFT};
+    bool done = false;
+    arena_purge_holes(&run, 1, &done);
+    return done;
+}

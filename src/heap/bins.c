@@ -3,6 +3,7 @@
 #include "arena/arena.h"
 #include "arena/bound.h"
 #include "heap/event.h"
+#include "heap/fresh.h"
 #include "heap/holes.h"
 #include "heap/partial.h"
 #include "heap/registry.h"
@@ -34,6 +35,14 @@ void bin_drain_inbox(struct heap *heap) {
     }
 }
 
+/* Bytes of blocks of a slab of the owner's that were never handed out, but are resident. */
+static int64_t fresh_bytes_of(const struct slab *slab) {
+    const struct size_class *c = &size_classes[slab->size_class];
+    /* relaxed: its owner's, or nobody else's any more */
+    uint32_t bump = atomic_load_explicit(&slab->bump, memory_order_relaxed);
+    return slab->taken_clean ? 0 : (int64_t)((c->blocks - bump) * c->bytes);
+}
+
 /* Gives a slab to the arena that is in no list, and that nobody else can reach any more but by misuse. */
 static void give_back(struct heap *self, struct slab *slab) {
     const struct size_class *c = &size_classes[slab->size_class];
@@ -51,6 +60,7 @@ static void give_back(struct heap *self, struct slab *slab) {
     /* relaxed: nobody else changes it any more */
     uint32_t bump = atomic_load_explicit(&slab->bump, memory_order_relaxed);
     slack_add(self, -(int64_t)(bump * c->bytes));
+    fresh_add(self, -fresh_bytes_of(slab));
     slack_note_purged(-(int64_t)slab_purged_bytes(slab));
     slab_leave(slab);
     size_t used = slab->taken_clean ? slab_span(slab) : c->run_slabs * SLAB_BYTES;
@@ -157,7 +167,8 @@ COLD void bin_settle_after_fork(struct heap *heap, unsigned size_class) {
     }
 }
 
-static void retire(struct heap *heap, struct slab *slab, uint64_t pending[2]) {
+COLD static void retire(struct heap *heap, struct slab *slab, uint64_t pending[2]) {
+    fresh_add(heap, -fresh_bytes_of(slab)); /* slack from here on */
     slack_add(heap, (int64_t)slab_settle(slab, pending));
     lock_acquire(&heap->lock);
     partial_add(heap, slab);
@@ -165,7 +176,7 @@ static void retire(struct heap *heap, struct slab *slab, uint64_t pending[2]) {
     bin_release_if_free(heap, slab);
 }
 
-void bin_retire(struct heap *heap, unsigned size_class) {
+COLD void bin_retire(struct heap *heap, unsigned size_class) {
     struct bin *bin = &heap->bins[size_class];
     struct slab *slab = bin->current;
     if (slab != NULL) {
@@ -272,8 +283,9 @@ static bool fresh_slab(struct heap *heap, unsigned size_class) {
     _Atomic uint64_t *words = region_bitmap(region, index, c->words * sizeof(uint64_t));
     region_mark_run(region, index, c->run_slabs, true);
     size_class_grow(size_class);
-    slab->taken_clean = taken.zero && !taken.resident;
     size_t left = taken.zero ? 0 : slab_left_purged_bytes(slab, c->run_slabs);
+    slab->taken_clean =
+        taken.zero ? !taken.resident : fresh_clean_if_many(slab, (size_t)c->blocks * c->bytes);
     if (UNLIKELY(left > 0)) { /* its holes are wanted again, although its other blocks came back since */
         holes_note_taken(left);
     }
@@ -289,6 +301,7 @@ static bool fresh_slab(struct heap *heap, unsigned size_class) {
         count(&heap->counters.populated_slabs, c->run_slabs);
         count(&heap->counters.faults_avoided, c->run_slabs * SLAB_BYTES / OS_PAGE_BYTES - 1);
     }
+    fresh_add(heap, fresh_bytes_of(slab));
     count(&heap->counters.slabs_created, 1);
     count(&heap->counters.slabs_recycled, taken.zero ? 0 : 1);
     heap_event(HEAP_EVENT_IN_PROGRAM);
@@ -382,7 +395,11 @@ size_t bin_take(struct heap *heap, unsigned size_class, void **out, size_t want)
         }
         if (slab_has_fresh(bin->current)) {
             count(current, 1);
-            return slab_take_fresh(bin->current, arena_address(bin->current), out, want);
+            size_t n = slab_take_fresh(bin->current, arena_address(bin->current), out, want);
+            if (!bin->current->taken_clean) {
+                fresh_add(heap, -(int64_t)(n * size_classes[size_class].bytes));
+            }
+            return n;
         }
         size_t n = take_used(heap, size_class, out, want, current);
         if (n > 0) {

@@ -171,6 +171,7 @@ struct heap {
     int64_t slack_then;
     struct kept_runs runs;
     uint64_t used_bins[(SIZE_CLASSES + 63) / 64]; /* bitmap: classes that have had a slab */
+    int64_t fresh_bytes; /* of blocks never handed out, not yet in the sum of all: see fresh.h */
     int64_t slack_bytes; /* put into slabs less taken from them, not yet in the sum of all: see slack.h */
     /* Not 0 while the owner is behind the fast path and may sleep holding on to the heap: see heap_enter.
      * relaxed, and in the order of the owner's program: others read it only of a thread that sleeps */

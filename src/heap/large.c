@@ -121,7 +121,7 @@ static NOINLINE void free_sampled(struct heap *heap, struct slab *slab, void *p)
 
 /* Has a block from calloc that is about to be freed tell whether the program left it nearly untouched
  * (clear.h). */
-static NOINLINE void end_cleared(struct heap *heap, struct slab *slab) {
+static COLD void end_cleared(struct heap *heap, struct slab *slab) {
     heap_enter(heap);
     clear_note_freed(slab);
     heap_leave(heap);

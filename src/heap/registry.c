@@ -3,6 +3,7 @@
 #include "arena/tails.h"
 #include "heap/bins.h"
 #include "heap/flush.h"
+#include "heap/fresh.h"
 #include "heap/magazine.h"
 #include "heap/parcel.h"
 #include "heap/remote.h"
@@ -254,6 +255,7 @@ COLD bool heap_trim_abandoned(void) {
 /* Adds what the heap has counted for itself to what counts for all. */
 COLD static void settle_counts(struct heap *heap) {
     slack_settle(heap);
+    fresh_settle(heap);
     tails_settle(&heap->runs.tails_later_bytes);
 }
 

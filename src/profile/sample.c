@@ -49,7 +49,7 @@ static struct origins begin_anew(void) {
     return old;
 }
 
-void profile_start(uint64_t interval) {
+COLD void profile_start(uint64_t interval) {
     struct origins old = {0};
     lock_acquire(&profile.lock);
     bool as_before =
@@ -244,7 +244,7 @@ bool profile_resize(uintptr_t address, size_t size) {
     return kept;
 }
 
-void profile_rename(uintptr_t from, uintptr_t to) {
+COLD void profile_rename(uintptr_t from, uintptr_t to) {
     lock_acquire(&profile.lock);
     struct record *record = table_find(&profile.live, from);
     if (record != NULL) {

@@ -1,0 +1,49 @@
+/* Fresh blocks: those of a slab that were never handed out. On a run that was used before, or is resident
+ * ahead of use, they are free memory that is resident, but neither the arena's nor slack (slack.h).
+ *
+ * Promises no lock while blocks move, and one atomic addition for each FRESH_STEP_BYTES of them. Relies on
+ * the arena.
+ */
+#ifndef HAKMEM_HEAP_FRESH_H
+#define HAKMEM_HEAP_FRESH_H
+
+#include "heap/heap.h"
+
+/* A heap's own count is added to the sum of all when it is as large as this, or as small as its negative. */
+#define FRESH_STEP_BYTES ((int64_t)64 << 10)
+
+/* Bytes of fresh blocks that are resident, of all heaps. relaxed everywhere: a guess is enough */
+extern _Atomic int64_t fresh_resident;
+
+/* Counts `bytes` more, or fewer, in fresh blocks that are resident; `self` is the caller's own heap, or NULL.
+ */
+static inline void fresh_add(struct heap *self, int64_t bytes) {
+    if (self != NULL) {
+        self->fresh_bytes += bytes;
+        bytes = self->fresh_bytes;
+        if (LIKELY(bytes < FRESH_STEP_BYTES && bytes > -FRESH_STEP_BYTES)) {
+            return;
+        }
+        self->fresh_bytes = 0;
+    }
+    atomic_fetch_add_explicit(&fresh_resident, bytes, memory_order_relaxed);
+}
+
+/* Adds what a heap has counted to the sum: its thread leaves it, and may have been the last to have it. */
+static inline void fresh_settle(struct heap *heap) {
+    atomic_fetch_add_explicit(&fresh_resident, heap->fresh_bytes, memory_order_relaxed);
+    heap->fresh_bytes = 0;
+}
+
+/* Has a slab just taken, all of whose blocks are fresh, and which is resident, given back to the OS first if
+ * there are too many of those already: parts of it may never be wanted. True if it is clean now. No lock
+ * held. */
+bool fresh_clean(struct slab *slab, size_t bytes);
+/* With fewer fresh blocks there are never too many. */
+#define FRESH_LEAST_BYTES ((int64_t)1 << 20)
+static inline bool fresh_clean_if_many(struct slab *slab, size_t bytes) {
+    bool few = atomic_load_explicit(&fresh_resident, memory_order_relaxed) < FRESH_LEAST_BYTES;
+    return UNLIKELY(!few) && fresh_clean(slab, bytes);
+}
+
+#endif
