@@ -16,8 +16,9 @@
 #define RELIEF_NS 2000000
 
 /* While more is free than may be, a thread may cache, in small blocks, 1/CACHED_PART of what the program
- * holds: where it caches more, that is what keeps the pages. */
+ * holds, or CACHED_MOST_BYTES: where it caches more, that is what keeps the pages. */
 #define CACHED_PART 16
+#define CACHED_MOST_BYTES ((size_t)2 << 20)
 /* Looks, one for each 256 KiB, for which the magazines of a thread that caches more then stay small: what a
  * program frees last, 16 MiB, would be in them otherwise. */
 #define LEAN_LOOKS 64
@@ -175,7 +176,7 @@ static struct found look(struct search *search, uint32_t first, size_t again) {
 
 /* Whether more is free than may be, and the small blocks in the heap's magazines are more than a thread may
  * then cache. */
-static NOINLINE bool caches_too_much(const struct heap *self) {
+static COLD bool caches_too_much(const struct heap *self) {
     lock_acquire(&lock);
     int64_t allowed = slack_allowed() + grace_now();
     lock_release(&lock);
@@ -186,7 +187,14 @@ static NOINLINE bool caches_too_much(const struct heap *self) {
     for (unsigned c = 0; c < TINY_CLASSES; c++) {
         bytes += magazine_count(&self->magazines[c]) * size_classes[c].bytes;
     }
-    return bytes > arena_held_bytes() / CACHED_PART;
+    return bytes > min_size(arena_held_bytes() / CACHED_PART, CACHED_MOST_BYTES);
+}
+
+/* Why rounds found little is known: what magazines hold keeps the pages. */
+static COLD void forget_caution(void) {
+    lock_acquire(&lock);
+    caution = 1;
+    lock_release(&lock);
 }
 
 void slack_look(struct heap *self) {
@@ -202,6 +210,7 @@ void slack_look(struct heap *self) {
     if (self->lean_classes == 0 && !self->emptying && caches_too_much(self)) {
         self->lean_classes = TINY_CLASSES;
         self->lean_looks = is_over ? LEAN_LOOKS : 0;
+        forget_caution();
     } else if (self->lean_looks > 0) {
         self->lean_looks--;
     }

@@ -231,7 +231,7 @@ void *profile_remove(uintptr_t address) {
     return shadow;
 }
 
-bool profile_resize(uintptr_t address, size_t size) {
+COLD bool profile_resize(uintptr_t address, size_t size) {
     struct floating held = floating_hold();
     lock_acquire(&profile.lock);
     struct record *record = table_find(&profile.live, address);

@@ -157,6 +157,33 @@ int main(void) {
 }
 """
 
+DROPS_SMALL_BLOCKS_BESIDE_LARGE_ONES = """
+/* Holds LIVE bytes in large blocks, builds as much in small ones and drops these in no order: prints the kB over
+ * LIVE that stay. */
+enum { LIVE = 160 << 20, LARGE = 16 << 20, LEAST = 16, MOST = 400 };
+
+int main(void) {
+    long start_kb = resident_kb();
+    for (size_t bytes = 0; bytes < LIVE; bytes += LARGE)
+        touched_block(LARGE);
+    uint32_t random = 1;
+    size_t count = 0;
+    for (size_t bytes = 0; bytes < LIVE; count++) {
+        size_t size = LEAST + next_random(&random) % (MOST - LEAST);
+        blocks[count] = touched_block(size);
+        bytes += size;
+    }
+    for (size_t left = count; left > 0; left--) {
+        size_t i = next_random(&random) % left;
+        free(blocks[i]);
+        blocks[i] = blocks[left - 1];
+    }
+    memset(blocks, 0, count * sizeof *blocks);
+    printf("%ld\\n", resident_kb() - start_kb - LIVE / 1024 - (long)(count * sizeof *blocks / 1024));
+    return 0;
+}
+"""
+
 LIVES_IN_ITS_CACHES = """
 /* Builds and drops BYTES in no order, with "pages" one block of each page last, a few times, and prints the
  * kB over the start that stay; then lives on with small blocks, which come out of its caches, or with a few
@@ -497,6 +524,16 @@ def test_program_without_threads_gives_back_what_it_dropped(
     at_once_kb, over_kb = numbers(finished)
     assert at_once_kb <= 100 * MIB_KB, f"{at_once_kb} kB over the start stay\n{finished}"
     assert over_kb <= 5 * MAY_STAY_KB, f"{over_kb} kB stay in a program that lives in its caches\n{finished}"
+
+
+def test_what_a_program_holds_in_large_blocks_is_no_reason_to_cache_more(
+    runner: Runner, compiled: Compiler
+) -> None:
+    program = compiled("drops_small_blocks_beside_large_ones", DROPS_SMALL_BLOCKS_BESIDE_LARGE_ONES)
+    finished = runner.run([program])
+    [over_kb] = numbers(finished)
+    # An eighth of what is in use as free slabs, and as much between blocks.
+    assert over_kb <= 160 * MIB_KB / 4 + 2 * MAY_STAY_KB, f"{over_kb} kB more than it holds stay\n{finished}"
 
 
 def test_profiles_keep_less_to_more(runner: Runner, compiled: Compiler) -> None:
