@@ -9,12 +9,19 @@
 
 /* Sizes that differ by less than a doubling are one kind of block. */
 #define KINDS 32
-/* Of the pages that are looked at, those that a sparse block may have used. */
-#define PAGES_USED_MOST 2
-/* Blocks for which one that was sparse serves, at most: twice as many as the one before that. Of more than a
- * few, one in LOOKED_AT_PART is looked at in its turn. */
-#define CREDIT_MOST 64
+/* The first page of a block tells nothing: it is always used. */
+#define LOOKED_PAGES (TESTIMONY_PAGES - 1)
+/* Blocks are given back once less than 1/BEGIN_PART of the pages looked at were used, until more than
+ * 1/END_PART are: what is overwritten after it was given back takes a fault for each page, so that to change
+ * often is worse than either. */
+#define BEGIN_PART 24
+#define END_PART 11
+/* What is known is of so many of the last looks, and of half as many at least; after this number of them, one
+ * block in LOOKED_AT_PART is looked at. */
+#define LOOKS_MOST 12
 #define LOOKED_AT_PART 4
+/* A block of which so many of LOOKED_PAGES were used is surely not sparse. */
+#define DENSE_PAGES (LOOKED_PAGES / 2)
 /* Blocks between two looks, at most, while they are not sparse. */
 #define WAIT_MOST 15
 /* With so much that may stay, the program wants to wait for no page: see api/keep.c. */
@@ -22,10 +29,11 @@
 
 /* relaxed everywhere: hints, which threads may overwrite for each other */
 static struct kind {
-    _Atomic uint8_t credit; /* blocks that may still be given back */
-    _Atomic uint8_t trust;  /* what `credit` was at first */
-    _Atomic uint8_t wait;   /* blocks that are overwritten before one is looked at */
-    _Atomic uint8_t waited; /* what `wait` was at first */
+    _Atomic bool sparse;    /* blocks are given back */
+    _Atomic uint8_t looks;  /* at blocks that were freed, each at LOOKED_PAGES pages */
+    _Atomic uint8_t used;   /* of these pages */
+    _Atomic uint8_t wait;   /* blocks until one is looked at */
+    _Atomic uint8_t waited; /* what `wait` was at first, while they are not sparse */
 } kinds[KINDS];
 
 static struct kind *kind_of(size_t bytes) {
@@ -46,12 +54,13 @@ static bool is_used(uintptr_t page) {
     return (!os_which_resident((void *)page, 1, &resident) || resident != 0) && !testimony_is_page_zero(page);
 }
 
-static bool is_sparse(uintptr_t start, size_t bytes) {
+/* How many of the pages that are looked at were used; those beyond DENSE_PAGES make no difference. */
+static unsigned count_used(uintptr_t start, size_t bytes) {
     unsigned used = 0;
-    for (size_t i = 0; i < TESTIMONY_PAGES && used <= PAGES_USED_MOST; i++) {
+    for (size_t i = 1; i <= LOOKED_PAGES && used < DENSE_PAGES; i++) {
         used += is_used(testimony_page(start, bytes, i));
     }
-    return used <= PAGES_USED_MOST;
+    return used;
 }
 
 /* Whether an end of it is a part of a huge page. */
@@ -74,11 +83,12 @@ bool clear_by_purge(uintptr_t block, struct zeros zeros) {
     if (!option_bool(OPTION_HUGE_PAGES) || option_number(OPTION_RETAIN_MIN) >= KEEPS_ALL_BYTES) {
         return false;
     }
-    unsigned credit = get(&kind->credit);
     unsigned wait = get(&kind->wait);
-    if (credit == 0) {
-        head->cleared = wait == 0;
-        set(&kind->wait, wait - !head->cleared);
+    head->cleared = wait == 0;
+    if (wait > 0) {
+        set(&kind->wait, wait - 1);
+    }
+    if (!atomic_load_explicit(&kind->sparse, memory_order_relaxed)) {
         return false;
     }
     if (is_on_huge_pages(block, bytes)) {
@@ -89,19 +99,36 @@ bool clear_by_purge(uintptr_t block, struct zeros zeros) {
     }
     size_t begin = min_size(zeros.begin, bytes);
     size_t end = min_size(zeros.end, bytes);
-    head->cleared = credit % LOOKED_AT_PART == 1;
-    set(&kind->credit, credit - 1);
     return give_back(block, begin) && give_back(block + end, bytes - end);
+}
+
+/* What a look says adds to what is known, or takes its place where it says the contrary: then the program has
+ * come to something else. */
+static void note_used(struct kind *kind, unsigned used) {
+    unsigned looks = get(&kind->looks);
+    unsigned before = get(&kind->used);
+    bool was_sparse = atomic_load_explicit(&kind->sparse, memory_order_relaxed);
+    bool contrary = was_sparse ? used >= DENSE_PAGES : used == 0 && before > looks * DENSE_PAGES / 2;
+    if (contrary) {
+        looks = before = 0;
+    } else if (looks >= LOOKS_MOST) {
+        looks /= 2;
+        before /= 2;
+    }
+    looks++;
+    used += before;
+    set(&kind->looks, looks);
+    set(&kind->used, used);
+    unsigned part = was_sparse ? END_PART : BEGIN_PART;
+    atomic_store_explicit(&kind->sparse, used * part <= looks * LOOKED_PAGES, memory_order_relaxed);
 }
 
 void clear_note_freed(struct slab *head) {
     struct kind *kind = kind_of(arena_span(head));
-    bool sparse = is_sparse(arena_address(head), arena_span(head));
-    size_t wait = sparse ? 0 : min_size(2u * get(&kind->waited) + 1u, WAIT_MOST);
-    size_t trust = sparse ? min_size(2u * get(&kind->trust) + 1u, CREDIT_MOST) : 0;
     head->cleared = false;
-    set(&kind->trust, trust);
-    set(&kind->credit, trust);
-    set(&kind->wait, wait);
-    set(&kind->waited, wait);
+    note_used(kind, count_used(arena_address(head), arena_span(head)));
+    bool sparse = atomic_load_explicit(&kind->sparse, memory_order_relaxed);
+    size_t waited = sparse ? 0 : min_size(2u * get(&kind->waited) + 1u, WAIT_MOST);
+    set(&kind->waited, waited);
+    set(&kind->wait, sparse && get(&kind->looks) >= LOOKS_MOST / 2 ? LOOKED_AT_PART - 1 : waited);
 }

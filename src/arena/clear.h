@@ -2,9 +2,9 @@
  * about that size nearly untouched, what is there is given back to the OS instead of overwritten. A table
  * that stays sparse then takes neither the time nor the memory.
  *
- * Promises that a kind of block is given back only while the last one that was freed was sparse. To overwrite
- * a page takes a seventh of the time of a fault, so that less than an eighth of the pages counts as sparse.
- * Relies on testimony and os.
+ * Promises that a kind of block is given back only where few pages of the last ones that were freed had been
+ * used, a twentieth or so: to overwrite a page takes a seventh to a twentieth of the time of a fault,
+ * depending on the machine. Relies on testimony and os.
  */
 #ifndef HAKMEM_ARENA_CLEAR_H
 #define HAKMEM_ARENA_CLEAR_H

@@ -88,6 +88,31 @@ TEST_F(Clear, AThreadHoldsOnToItsHeapWhileItAsksWhatIsResident) {
 }
 
 #if !HAKMEM_TEST_SANITIZED
+// To give them back would cost a fault for each page that is used, and one for each page of those that are
+// overwritten all the same.
+TEST_F(Clear, TablesOfWhichAnEighthIsUsedAreOverwritten) {
+    constexpr std::size_t kRounds = 1000, kLive = 20, kPages = kMiB / (4 * kKiB);
+    hak_option_set("retain_min", "64M");
+    Random random(1);
+    std::vector<char *> tables(kLive);
+    std::size_t before = 0;
+    for (std::size_t round = 0; round < kRounds; round++) {
+        if (round == kRounds / 2) {
+            before = faults_so_far();
+        }
+        char *&table = tables[random.below(kLive)];
+        hak_free(table);
+        table = static_cast<char *>(hak_calloc(1, kMiB));
+        for (std::size_t i = 0; i < kPages / 8; i++) {
+            table[random.below(kPages) * (4 * kKiB)] = 1;
+        }
+    }
+    EXPECT_LT(faults_so_far() - before, kRounds / 2 * 10);
+    for (char *table : tables) {
+        hak_free(table);
+    }
+}
+
 TEST_F(Clear, SparseTablesTakeTheMemoryThatTheyTouch) {
     hak_option_set("retain_min", "64M"); // what was used stays
     for (int round = 0; round < 5; round++) {
