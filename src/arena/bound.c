@@ -133,7 +133,7 @@ COLD void arena_begin_period(void) {
 }
 
 size_t arena_bound(void) {
-    return decay_is_on() ? bound(arena.used_most) : arena_bound_without_thread();
+    return decay_is_on() ? bound(arena_used_most()) : arena_bound_without_thread();
 }
 
 static int64_t with_stocks(size_t bytes) {

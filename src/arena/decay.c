@@ -66,7 +66,8 @@ void decay_set_work(void (*thread_work)(void), void (*passing_work)(void), bool 
 }
 
 uint64_t decay_period_ms(void) {
-    /* Half of DECAY_MS: what lies idle for one whole period between two ticks is given back at the second. */
+    /* Half of DECAY_MS: what lies idle for two whole periods between three ticks is given back at the last.
+     */
     return max_size(option_number(OPTION_DECAY_MS) / 2, PERIOD_LEAST_MS);
 }
 
@@ -87,7 +88,8 @@ static bool tick(bool scarce) {
     if (arena.hidden_slabs > 0) {
         behind_show_excess();
     }
-    size_t idle = min_size(arena.dirty_low, arena.dirty_slabs);
+    size_t low = min_size(arena.dirty_low, arena.dirty_slabs);
+    size_t idle = min_size(low, arena.dirty_low_before);
     bool taken = true;
     retention_tick(&arena.retention, idle);
     set_scarce(scarce);
@@ -98,6 +100,7 @@ static bool tick(bool scarce) {
         taken = purged > 0;
     }
     arena.dirty_low = arena.dirty_slabs;
+    arena.dirty_low_before = min_size(low, arena.dirty_slabs);
     arena_begin_period();
     arena_note_size();
     return taken;
@@ -183,6 +186,7 @@ COLD static bool may_start(void) {
     thread = STARTING;
     last_success_ms = os_now_ms();
     arena.dirty_low = arena.dirty_slabs;
+    arena.dirty_low_before = 0;
     arena.used_most = arena.used_slabs;
     return true;
 }

@@ -48,6 +48,7 @@ struct arena {
     size_t hidden_slabs;       /* behind huge blocks, resident, and not in dirty_slabs: behind.h */
     size_t filling_slabs;      /* that will be dirty when the fills under way are over */
     size_t dirty_low;          /* the fewest dirty_slabs since the last decay_tick */
+    size_t dirty_low_before;   /* the fewest between that and the one before */
     size_t refused_slabs;      /* dirty ones that the OS would not take back, while `refused` holds */
     struct backoff refused;
     bool memory_locked; /* the program has locked memory: what is committed of regions `locked` is resident */

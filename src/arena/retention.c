@@ -12,6 +12,10 @@
 #define PURGED_PART 16
 #define PURGED_LEAST 8
 
+/* What is taken again in the period after that in which it was purged was purged by mistake, too: a program
+ * that breathes more slowly than in one period, but in less than DECAY_MS, wants it each time. */
+#define MISTAKE_PERIODS 1
+
 /* For retention_breath: slabs count that were taken again so many times over, and with each period this part
  * of them is forgotten. */
 #define TIMES_IN_VAIN 2
@@ -50,8 +54,9 @@ COLD void retention_note_purged(struct retention *r, struct missed *missed, uint
 
 COLD void retention_note_mistakes(struct retention *r, struct missed *missed, uint32_t slabs,
                                   unsigned grace_for_each) {
-    size_t mistakes = missed->period == r->period ? bit_count(missed->slabs & slabs) : 0;
-    size_t breath = min_size(mistakes, r->breath);
+    uint32_t ago = r->period - missed->period;
+    size_t mistakes = ago <= MISTAKE_PERIODS ? bit_count(missed->slabs & slabs) : 0;
+    size_t breath = ago == 0 ? min_size(mistakes, r->breath) : 0;
     missed->slabs &= ~slabs;
     r->breath -= breath;
     r->vain = min_size(r->vain + breath, VAIN_MOST_SLABS);

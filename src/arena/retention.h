@@ -26,7 +26,7 @@ struct retention {
 /* Which slabs of one superslab were purged over the bound. */
 struct missed {
     uint32_t slabs;  /* purged over the bound, and not taken since */
-    uint32_t period; /* the period in which they were; in a later one they are not missed any more */
+    uint32_t period; /* the period in which they were; after the next one they are not missed any more */
 };
 
 /* Free slabs that may be resident without the grace while `used` are in use; fewer where memory is `scarce`.
@@ -49,8 +49,9 @@ void retention_note_purged(struct retention *retention, struct missed *missed, u
  * may be that of a program that only grows. */
 #define GRACE_FOR_EACH 1
 #define GRACE_FOR_EACH_OF_MANY 4
-/* `slabs` were taken into use: those of them that were purged in this period were so by mistake, and add
- * `grace_for_each`. retention_note_taken, which is called each time, asks first whether there are any. */
+/* `slabs` were taken into use: those of them that were purged in this period or the last were so by mistake,
+ * and add `grace_for_each`. retention_note_taken, which is called each time, asks first whether there are
+ * any. */
 void retention_note_mistakes(struct retention *retention, struct missed *missed, uint32_t slabs,
                              unsigned grace_for_each);
 static inline void retention_note_taken(struct retention *retention, struct missed *missed, uint32_t slabs,

@@ -55,31 +55,39 @@ int64_t slack_resident(void) {
 static struct lock lock;     /* protects what follows; nothing else is done while it is held */
 static int64_t low;          /* slack below this mark is ignored: a round found little of it to purge */
 static unsigned caution = 1; /* times slack_allowed that may be free; more than 1 after worthless rounds */
-/* Bytes that were purged in this period and not taken again, and bytes that may be free in addition. */
-static size_t purged, grace;
+/* Bytes that were purged in this period, and in the one before, and not taken again; and bytes that may be
+ * free in addition. */
+static size_t purged, purged_before, grace;
 static uint64_t taken_before; /* holes_taken_again when note_mistakes last looked */
 static uint64_t period_ms;    /* os_now_ms when the period began */
-static bool was_mistaken;     /* in this period, what was purged was taken again */
-static uint64_t purged_ever;  /* bytes, by all looks */
+/* In this period, and in the one before, what was purged was taken again. */
+static bool was_mistaken, was_mistaken_before;
+static uint64_t purged_ever; /* bytes, by all looks */
 
 COLD void slack_lock_lost_by_fork(void) {
     lock_end_fork(&lock, true);
 }
 
-/* Adds half of what was purged and taken again in the same period to the grace: what a program breathes may
- * stay after a few breaths, and where a phase has ended for good, little too much does. Lock held. */
+/* Adds half of what was purged and taken again in the same period, or the next one, to the grace: what a
+ * program breathes may stay after a few breaths, and where a phase has ended for good, little too much does.
+ * Lock held. */
 static void note_mistakes(void) {
     uint64_t taken = holes_taken_again();
-    size_t mistaken = min_size((size_t)(taken - taken_before), purged);
+    size_t mistaken = min_size((size_t)(taken - taken_before), purged + purged_before);
+    size_t of_before = min_size(mistaken, purged_before);
     taken_before = taken;
-    purged -= mistaken;
+    purged_before -= of_before;
+    purged -= mistaken - of_before;
     grace = min_size(grace + mistaken / 2, option_number(OPTION_RETAIN_GRACE));
     was_mistaken = was_mistaken || mistaken > 0;
     uint64_t now = os_now_ms();
     uint64_t periods = (now - period_ms) / decay_period_ms();
     if (periods > 0) {
         period_ms = now;
-        grace >>= min_size(was_mistaken ? periods - 1 : periods, GRACE_HALVED_MOST);
+        bool breathes = was_mistaken || was_mistaken_before;
+        grace >>= min_size(breathes ? periods - 1 : periods, GRACE_HALVED_MOST);
+        purged_before = periods == 1 ? purged : 0;
+        was_mistaken_before = periods == 1 && was_mistaken;
         purged = 0;
         was_mistaken = false;
     }

@@ -117,6 +117,29 @@ TEST_P(Breath, TakesFewFaultsOfAProgramWithThreadsThatBreathesMore) {
     }).join();
 }
 
+// Between two breaths it sleeps for longer than a period of the decay, and less than DECAY_MS.
+class SlowBreath : public Decay, public testing::WithParamInterface<std::size_t> {};
+
+TEST_P(SlowBreath, TakesFewFaults) {
+    constexpr std::size_t kBytes = 32 * kMiB;
+    constexpr int kRounds = 4;
+    set_option("decay_ms", "1200");
+    PointerArray blocks(kBytes / GetParam());
+    const auto breathe = [&] {
+        for (int i = 0; i < kRounds; i++) {
+            allocate_all(blocks, GetParam());
+            free_all(blocks);
+            std::this_thread::sleep_for(milliseconds(800));
+        }
+    };
+    breathe();
+    const std::size_t before = faults_so_far();
+    breathe();
+    EXPECT_LE(faults_so_far() - before, kBytes / 4096 * kRounds / 4);
+}
+
+INSTANTIATE_TEST_SUITE_P(Bytes, SlowBreath, testing::Values(2000, 40'000), testing::PrintToStringParamName());
+
 // Freed in no order: slabs become free one block at a time, and their pages before that.
 class BreathInNoOrder : public Decay, public testing::WithParamInterface<std::size_t> {};
 

@@ -75,17 +75,27 @@ constexpr unsigned kGraceForEach = 3;
 // What the grace is, slab by slab: each purged slab can be missed once, until the period ends.
 class Model {
   public:
-    Model(std::size_t most, std::size_t slabs) : most_(most), may_be_missed_(slabs) {
+    Model(std::size_t most, std::size_t slabs)
+        : most_(most), may_be_missed_(slabs), purged_in_(slabs / kSlabs + 1) {
     }
     void purged(std::size_t slab) {
+        const std::size_t superslab = slab / kSlabs;
+        if (purged_in_[superslab] != period_) { // a superslab remembers one period
+            for (std::size_t i = superslab * kSlabs;
+                 i < (superslab + 1) * kSlabs && i < may_be_missed_.size(); i++) {
+                may_be_missed_[i] = false;
+            }
+            purged_in_[superslab] = period_;
+        }
         may_be_missed_[slab] = true;
     }
     void taken(std::size_t slab) {
-        grace_ = std::min(grace_ + (may_be_missed_[slab] ? kGraceForEach : 0), most_);
+        const bool missed = may_be_missed_[slab] && period_ - purged_in_[slab / kSlabs] <= 1;
+        grace_ = std::min(grace_ + (missed ? kGraceForEach : 0), most_);
         may_be_missed_[slab] = false;
     }
     void period_ends(std::size_t idle) {
-        may_be_missed_.assign(may_be_missed_.size(), false);
+        period_++;
         grace_ -= std::min(grace_, idle);
     }
     std::size_t grace() const {
@@ -93,9 +103,12 @@ class Model {
     }
 
   private:
+    static constexpr std::size_t kSlabs = 32;
     std::size_t most_;
     std::size_t grace_ = 0;
+    std::size_t period_ = 0;
     std::vector<bool> may_be_missed_;
+    std::vector<std::size_t> purged_in_; // by superslab
 };
 
 // Slabs in superslabs, of which the first so many are purged, or taken.
@@ -214,16 +227,20 @@ TEST_F(Retention, GraceIsForWhatWasPurgedAndNotForGrowth) {
     EXPECT_EQ(r.grace, 10 * kGraceForEach) << "a slab is missed once";
 }
 
-TEST_F(Retention, WhatWasPurgedBeforeThePeriodIsNotMissed) {
+// A program that breathes more slowly than in a period, but in less than two.
+TEST_F(Retention, WhatWasPurgedInThePeriodBeforeIsMissedAndNothingEarlier) {
     retention r{};
     Memory memory(50);
     memory.purge(r, 50);
     retention_tick(&r, 0);
     memory.take(r, 20);
-    EXPECT_EQ(r.grace, 0u);
+    EXPECT_EQ(r.grace, 20 * kGraceForEach);
+    retention_tick(&r, 0);
+    memory.take(r, 50);
+    EXPECT_EQ(r.grace, 20 * kGraceForEach) << "two periods ago";
     memory.purge(r, 10);
     memory.take(r, 50);
-    EXPECT_EQ(r.grace, 10 * kGraceForEach) << "but for those of this one";
+    EXPECT_EQ(r.grace, 30 * kGraceForEach) << "but for those of this one";
 }
 
 TEST_F(Retention, GraceOfAnIdleProgramFallsToNothing) {
