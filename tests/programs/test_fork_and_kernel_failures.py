@@ -69,7 +69,10 @@ def test_fork_does_not_wait_for_thread_that_allocates_inside_stdio(runner: Runne
 def test_fork_and_statistics_on_a_signal_do_not_wait_for_each_other(
     runner: Runner, builder: Builder, tmp_path: Path, settings: dict[str, str]
 ) -> None:
-    files = {"HAKMEM_STATS_FILE": str(tmp_path / "statistics"), "HAKMEM_PROF_FILE": str(tmp_path / "%p.%n.heap")}
+    files = {
+        "HAKMEM_STATS_FILE": str(tmp_path / "statistics"),
+        "HAKMEM_PROF_FILE": str(tmp_path / "%p.%n.heap"),
+    }
     finished = runner.run(
         [builder.program("c/fork_while_statistics_are_written.c")],
         env={"HAKMEM_STATS_SIGNAL": "10", **files, **settings},

@@ -158,8 +158,8 @@ int main(void) {
 """
 
 DROPS_SMALL_BLOCKS_BESIDE_LARGE_ONES = """
-/* Holds LIVE bytes in large blocks, builds as much in small ones and drops these in no order: prints the kB over
- * LIVE that stay. */
+/* Holds LIVE bytes in large blocks, builds as much in small ones and drops these in no order: prints the kB
+ * over LIVE that stay. */
 enum { LIVE = 160 << 20, LARGE = 16 << 20, LEAST = 16, MOST = 400 };
 
 int main(void) {

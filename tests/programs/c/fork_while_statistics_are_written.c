@@ -1,6 +1,6 @@
-/* Forks while other threads allocate, and write statistics for a signal in the middle of that: in the heap for
- * all that serves a thread once its own is gone, and in that of sampled blocks. What each of the three holds the
- * others wait for, so that they must want it in one order. */
+/* Forks while other threads allocate, and write statistics for a signal in the middle of that: in the heap
+ * for all that serves a thread once its own is gone, and in that of sampled blocks. What each of the three
+ * holds the others wait for, so that they must want it in one order. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
