@@ -137,6 +137,7 @@ static void park(struct heap *heap, unsigned size_class) {
     struct slab *slab = bin->current;
     /* Let go first: from the moment it is FULL, others may queue and release it. */
     bin->current = NULL;
+    bin->used_up = true;
     /* seq_cst, the store and the loads: pairs with slab_put and bin_queue, which write the summary and
      * then read the state; one side sees the other */
     atomic_exchange_explicit(&slab->state, SLAB_FULL, memory_order_seq_cst);
@@ -181,6 +182,7 @@ COLD void bin_retire(struct heap *heap, unsigned size_class) {
     struct slab *slab = bin->current;
     if (slab != NULL) {
         bin->current = NULL;
+        bin->used_up = !slab_has_fresh(slab);
         retire(heap, slab, bin->pending);
     }
     slab = bin->aside;
@@ -272,6 +274,7 @@ static bool fresh_slab(struct heap *heap, unsigned size_class) {
     const struct size_class *c = &size_classes[size_class];
     struct bin *bin = &heap->bins[size_class];
     struct taken taken;
+    bool used_up = bin->used_up;
     bool grows = c->bytes <= POPULATED_MAX_BYTES && bin->fresh >= FRESH_BEFORE_POPULATING;
     struct slab *slab =
         arena_take(c->run_slabs, 1, SLAB_INTERNAL, grows ? ARENA_FILLS_SLABS : ARENA_USE_UNKNOWN, &taken);
@@ -285,7 +288,7 @@ static bool fresh_slab(struct heap *heap, unsigned size_class) {
     size_class_grow(size_class);
     size_t left = taken.zero ? 0 : slab_left_purged_bytes(slab, c->run_slabs);
     slab->taken_clean =
-        taken.zero ? !taken.resident : fresh_clean_if_many(slab, (size_t)c->blocks * c->bytes);
+        taken.zero ? !taken.resident : !used_up && fresh_clean_if_many(slab, (size_t)c->blocks * c->bytes);
     if (UNLIKELY(left > 0)) { /* its holes are wanted again, although its other blocks came back since */
         holes_note_taken(left);
     }
@@ -294,8 +297,10 @@ static bool fresh_slab(struct heap *heap, unsigned size_class) {
                  page_word(heap->id, size_class * CLASS_SCALE));
     set_current(heap, size_class, slab);
     bin->pending[0] = bin->pending[1] = 0;
-    bin->fresh += taken.zero && !grows;
-    if (grows && slab->taken_clean && arena_is_large() &&
+    if (taken.zero && !grows) {
+        bin->fresh++;
+    }
+    if (grows && taken.zero && slab->taken_clean && arena_is_large() &&
         os_populate((void *)(region->base + (index << SLAB_SHIFT)), (size_t)c->run_slabs << SLAB_SHIFT)) {
         slab->taken_clean = false;
         count(&heap->counters.populated_slabs, c->run_slabs);

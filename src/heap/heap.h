@@ -37,7 +37,8 @@ struct bin {
     struct slab *_Atomic partial; /* list of partly-used slabs, doubly linked: see partial.h */
     struct slab *partial_last;    /* the last of the list; under the heap's lock */
     uint64_t pending[2];          /* bitmap words of the current slab that were taken over from its summary */
-    uint32_t fresh;               /* new slabs in a row with no used block in between: the program grows */
+    uint16_t fresh;               /* new slabs in a row with no used block in between: the program grows */
+    bool used_up;                 /* the last slab that was current had nothing left in the end */
     _Atomic uint32_t partial_count; /* slabs in the list; relaxed: as heap.partial_slabs */
 };
 

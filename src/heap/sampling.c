@@ -60,12 +60,12 @@ static int64_t distance(void) {
 NOINLINE bool sampling_decide(size_t bytes) {
     /* A program that only exchanges blocks for others of their size comes to no other slow path, whatever it
      * has left behind before. First, because sampling may begin anew there. */
-    bool has_heap = thread_heap_now() != &heap_of_no_thread; /* or the caller holds the shared heap's lock */
-    heap_event(has_heap ? HEAP_EVENT_UNLOCKED : HEAP_EVENT_IN_PROGRAM);
+    /* Without a heap, the caller holds the shared heap's lock. */
+    heap_event(thread_heap_now() != &heap_of_no_thread ? HEAP_EVENT_UNLOCKED : HEAP_EVENT_IN_PROGRAM);
     decay_look_if_much();
     /* relaxed: see decay.h */
     if (UNLIKELY(atomic_load_explicit(&decay_idle_ticks, memory_order_relaxed) >= SLACK_IDLE_TICKS) &&
-        has_heap) {
+        thread_heap_now() != &heap_of_no_thread) {
         slack_empty_caches(thread_heap_now());
     }
     /* acquire pairs with the release where the run grows (profile/sample.c): the interval is set by then */

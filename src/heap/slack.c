@@ -16,9 +16,12 @@
 #define RELIEF_NS 2000000
 
 /* While more is free than may be, a thread may cache, in small blocks, 1/CACHED_PART of what the program
- * holds, or CACHED_MOST_BYTES: where it caches more, that is what keeps the pages. */
+ * holds: where it caches more, that is what keeps the pages. */
 #define CACHED_PART 16
+/* So it is where it caches as much as this, and its blocks, each in a page of its own, could keep 1/KEPT_PART
+ * of what is over. */
 #define CACHED_MOST_BYTES ((size_t)2 << 20)
+#define KEPT_PART 2
 /* Looks, one for each 256 KiB, for which the magazines of a thread that caches more then stay small: what a
  * program frees last, 16 MiB, would be in them otherwise. */
 #define LEAN_LOOKS 64
@@ -182,20 +185,25 @@ static struct found look(struct search *search, uint32_t first, size_t again) {
     return (struct found){bytes, !is_over && over > 0};
 }
 
-/* Whether more is free than may be, and the small blocks in the heap's magazines are more than a thread may
- * then cache. */
-static COLD bool caches_too_much(const struct heap *self) {
+/* Whether more is free than may be, and what the heap's magazines hold of small blocks keeps it: much of what
+ * the program holds, or few bytes that can be in many pages. */
+enum cached { CACHED_LITTLE, CACHED_MUCH, CACHED_IN_MANY_PAGES };
+static COLD enum cached cached_by(const struct heap *self) {
     lock_acquire(&lock);
-    int64_t allowed = slack_allowed() + grace_now();
+    int64_t over = slack_resident() - slack_allowed() - grace_now();
     lock_release(&lock);
-    if (slack_resident() <= allowed) {
-        return false;
-    }
     size_t bytes = 0;
-    for (unsigned c = 0; c < TINY_CLASSES; c++) {
-        bytes += magazine_count(&self->magazines[c]) * size_classes[c].bytes;
+    size_t blocks = 0;
+    for (unsigned c = 0; over > 0 && c < TINY_CLASSES; c++) {
+        size_t n = magazine_count(&self->magazines[c]);
+        blocks += n;
+        bytes += n * size_classes[c].bytes;
     }
-    return bytes > min_size(arena_held_bytes() / CACHED_PART, CACHED_MOST_BYTES);
+    if (bytes > arena_held_bytes() / CACHED_PART) {
+        return CACHED_MUCH;
+    }
+    bool keeps = bytes > CACHED_MOST_BYTES && blocks * OS_PAGE_BYTES > (size_t)over / KEPT_PART;
+    return keeps ? CACHED_IN_MANY_PAGES : CACHED_LITTLE;
 }
 
 /* Why rounds found little is known: what magazines hold keeps the pages. */
@@ -215,10 +223,13 @@ void slack_look(struct heap *self) {
     count_again(found.bytes); /* where that was found, there may be as much again */
     bool is_over = excess() > 0;
     lock_release(&lock);
-    if (self->lean_classes == 0 && !self->emptying && caches_too_much(self)) {
+    enum cached cached = self->lean_classes == 0 && !self->emptying ? cached_by(self) : CACHED_LITTLE;
+    if (cached != CACHED_LITTLE) {
         self->lean_classes = TINY_CLASSES;
         self->lean_looks = is_over ? LEAN_LOOKS : 0;
-        forget_caution();
+        if (cached == CACHED_IN_MANY_PAGES) {
+            forget_caution();
+        }
     } else if (self->lean_looks > 0) {
         self->lean_looks--;
     }
@@ -231,7 +242,7 @@ COLD void slack_empty_caches(struct heap *self) {
     heap_enter(self);
     self->emptying = true;
     if (self->full_classes == 0 && now - self->slack_then > (int64_t)option_number(OPTION_RETAIN_MIN) &&
-        !os_program_has_threads() && caches_too_much(self)) {
+        !os_program_has_threads() && cached_by(self) != CACHED_LITTLE) {
         self->full_classes = TINY_CLASSES;
     }
     for (unsigned i = 0; i < EMPTIED_AT_ONCE && self->full_classes > 0; i++) {

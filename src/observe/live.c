@@ -81,6 +81,7 @@ static _Atomic int holder;
 
 /* For the holder only. */
 static struct {
+    bool unlocked;        /* the holder holds no lock */
     bool refused;         /* the page cannot be made, or must not be used any more */
     bool counting;        /* the census is under way */
     unsigned change_part; /* a change publishes after 1/change_part of the interval; 0 before the first */
@@ -143,7 +144,7 @@ static COLD void undisturbed(void (*task)(void)) {
 }
 
 static void answer_request(void) {
-    request_answer(live_page_now());
+    request_answer(live_page_now(), live.unlocked);
 }
 
 static void handle_request(enum heap_event_place place) {
@@ -165,6 +166,7 @@ static void handle_request(enum heap_event_place place) {
         live.refused = true;
         return;
     }
+    live.unlocked = place != HEAP_EVENT_IN_PROGRAM;
     undisturbed(answer_request);
 }
 

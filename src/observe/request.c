@@ -56,7 +56,15 @@ static int write_file(enum request kind, const char *path) {
     return result;
 }
 
-static int answer(enum request kind, uint64_t argument, const char *path) {
+static bool takes_locks(uint32_t kind) {
+    return kind == REQUEST_COLLECT;
+}
+
+static int answer(enum request kind, uint64_t argument, const char *path, bool unlocked) {
+    if (takes_locks(kind) && !unlocked) {
+        errno = EAGAIN;
+        return -1;
+    }
     switch (kind) {
     case REQUEST_PROFILE:
     case REQUEST_PINNED:
@@ -82,7 +90,7 @@ static int answer(enum request kind, uint64_t argument, const char *path) {
 }
 
 bool request_takes_locks(const struct live_page *page) {
-    return page->request_kind == REQUEST_COLLECT;
+    return takes_locks(page->request_kind);
 }
 
 /* To answer a request takes some kilobytes of stack, which not every thread or coroutine has: then another
@@ -104,14 +112,15 @@ bool request_has_room(void) {
     return true;
 }
 
-void request_answer(struct live_page *page) {
+void request_answer(struct live_page *page, bool unlocked) {
     uint32_t sequence = atomic_load_explicit(&page->request_sequence, memory_order_acquire);
     char path[LIVE_PATH_BYTES];
     memcpy(path, page->request_path, sizeof path); /* a copy, because the client may change it meanwhile */
     path[sizeof path - 1] = '\0';
     page->interval_before = live_page_note_sampling();
-    page->done_errno =
-        answer((enum request)page->request_kind, page->request_argument, path) == 0 ? 0 : errno;
+    /* Read once: the client may change it. */
+    uint32_t kind = *(const volatile uint32_t *)&page->request_kind;
+    page->done_errno = answer((enum request)kind, page->request_argument, path, unlocked) == 0 ? 0 : errno;
     (void)live_page_note_sampling();
     atomic_store_explicit(&page->done_sequence, sequence, memory_order_release);
 }

@@ -20,7 +20,8 @@ static inline bool request_waits(const struct live_page *page) {
 bool request_takes_locks(const struct live_page *page);
 /* Whether the calling thread has the stack for request_answer. Some system calls. */
 bool request_has_room(void);
-/* Does what the page's request asks for, and tells the client of the result. */
-void request_answer(struct live_page *page);
+/* Does what the page's request asks for, and tells the client of the result: EAGAIN if it takes locks and the
+ * caller may hold some (not `unlocked`), because the client has made another request of it meanwhile. */
+void request_answer(struct live_page *page, bool unlocked);
 
 #endif

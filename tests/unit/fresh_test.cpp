@@ -11,6 +11,7 @@
 #include "support/resident.h"
 #include "support/scale.h"
 
+#if !HAKMEM_TEST_SANITIZED
 namespace {
 
 using hakmem_test::kKiB;
@@ -38,7 +39,6 @@ std::vector<void *> one_of_each() {
     return blocks;
 }
 
-#if !HAKMEM_TEST_SANITIZED
 TEST(Fresh, WhatManyThreadsHaveOfManySizesIsMostlyNotResident) {
     hak_collect();
     const ResidentMeter meter;
@@ -69,6 +69,6 @@ TEST(Fresh, WhatManyThreadsHaveOfManySizesIsMostlyNotResident) {
         thread.join();
     }
 }
-#endif
 
 } // namespace
+#endif
