@@ -3,6 +3,7 @@
 import json
 import os
 import pwd
+import time
 from pathlib import Path
 
 import pytest
@@ -107,8 +108,9 @@ def test_what_anybody_may_publish_ends_no_list(hakmem: Command, text: str) -> No
 def test_a_sparse_file_is_not_read_as_a_whole(hakmem: Command) -> None:
     number = 4194305  # no process can have it
     path = live_path(number)
+    now_ms = int(time.time() * 1000)  # what seems to be an hour old, any program may remove meanwhile
     with path.open("wb") as file:
-        file.write(HEADER.pack(b"HAKLIVE1", number, 0xFFFFFFFF, 1, 0, 2 << 30, 0, 1, *[0] * 9))
+        file.write(HEADER.pack(b"HAKLIVE1", number, 0xFFFFFFFF, 1, 0, 2 << 30, 0, 1, now_ms, *[0] * 8))
         file.truncate(3 << 30)
     try:
         outcome = hakmem("ps", "--ended")
