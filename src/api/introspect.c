@@ -1,7 +1,6 @@
 /* Questions about sizes, and giving memory back on request. */
 #include "api/keep.h"
 #include "api/names.h"
-#include "arena/arena.h"
 #include "base/version.h"
 #include "heap/allocate.h"
 #include "heap/collect.h"
@@ -9,7 +8,6 @@
 #include "heap/flush.h"
 #include "heap/magazine.h"
 #include "heap/reallocate.h"
-#include "heap/registry.h"
 #include "heap/runtime.h"
 
 #include <errno.h>

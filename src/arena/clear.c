@@ -103,8 +103,8 @@ bool clear_by_purge(uintptr_t block, struct zeros zeros) {
 }
 
 /* What a look says adds to what is known, or takes its place where it says the contrary: then the program has
- * come to something else. */
-static void note_used(struct kind *kind, unsigned used) {
+ * come to something else. Whether blocks are to be given back. */
+static bool note_used(struct kind *kind, unsigned used) {
     unsigned looks = get(&kind->looks);
     unsigned before = get(&kind->used);
     bool was_sparse = atomic_load_explicit(&kind->sparse, memory_order_relaxed);
@@ -120,14 +120,15 @@ static void note_used(struct kind *kind, unsigned used) {
     set(&kind->looks, looks);
     set(&kind->used, used);
     unsigned part = was_sparse ? END_PART : BEGIN_PART;
-    atomic_store_explicit(&kind->sparse, used * part <= looks * LOOKED_PAGES, memory_order_relaxed);
+    bool sparse = used * part <= looks * LOOKED_PAGES;
+    atomic_store_explicit(&kind->sparse, sparse, memory_order_relaxed);
+    return sparse;
 }
 
 void clear_note_freed(struct slab *head) {
     struct kind *kind = kind_of(arena_span(head));
     head->cleared = false;
-    note_used(kind, count_used(arena_address(head), arena_span(head)));
-    bool sparse = atomic_load_explicit(&kind->sparse, memory_order_relaxed);
+    bool sparse = note_used(kind, count_used(arena_address(head), arena_span(head)));
     size_t waited = sparse ? 0 : min_size(2u * get(&kind->waited) + 1u, WAIT_MOST);
     set(&kind->waited, waited);
     set(&kind->wait, sparse && get(&kind->looks) >= LOOKS_MOST / 2 ? LOOKED_AT_PART - 1 : waited);

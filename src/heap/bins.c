@@ -274,7 +274,6 @@ static bool fresh_slab(struct heap *heap, unsigned size_class) {
     const struct size_class *c = &size_classes[size_class];
     struct bin *bin = &heap->bins[size_class];
     struct taken taken;
-    bool used_up = bin->used_up;
     bool grows = c->bytes <= POPULATED_MAX_BYTES && bin->fresh >= FRESH_BEFORE_POPULATING;
     struct slab *slab =
         arena_take(c->run_slabs, 1, SLAB_INTERNAL, grows ? ARENA_FILLS_SLABS : ARENA_USE_UNKNOWN, &taken);
@@ -287,8 +286,8 @@ static bool fresh_slab(struct heap *heap, unsigned size_class) {
     region_mark_run(region, index, c->run_slabs, true);
     size_class_grow(size_class);
     size_t left = taken.zero ? 0 : slab_left_purged_bytes(slab, c->run_slabs);
-    slab->taken_clean =
-        taken.zero ? !taken.resident : !used_up && fresh_clean_if_many(slab, (size_t)c->blocks * c->bytes);
+    slab->taken_clean = taken.zero ? !taken.resident
+                                   : !bin->used_up && fresh_clean_if_many(slab, (size_t)c->blocks * c->bytes);
     if (UNLIKELY(left > 0)) { /* its holes are wanted again, although its other blocks came back since */
         holes_note_taken(left);
     }
@@ -300,7 +299,7 @@ static bool fresh_slab(struct heap *heap, unsigned size_class) {
     if (taken.zero && !grows) {
         bin->fresh++;
     }
-    if (grows && taken.zero && slab->taken_clean && arena_is_large() &&
+    if (grows && taken.zero && !taken.resident && arena_is_large() &&
         os_populate((void *)(region->base + (index << SLAB_SHIFT)), (size_t)c->run_slabs << SLAB_SHIFT)) {
         slab->taken_clean = false;
         count(&heap->counters.populated_slabs, c->run_slabs);

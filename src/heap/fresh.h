@@ -1,38 +1,30 @@
 /* Fresh blocks: those of a slab that were never handed out. On a run that was used before, or is resident
  * ahead of use, they are free memory that is resident, but neither the arena's nor slack (slack.h).
  *
- * Promises no lock while blocks move, and one atomic addition for each FRESH_STEP_BYTES of them. Relies on
- * the arena.
+ * Promises no lock while blocks move, and one atomic addition for each SLACK_STEP_BYTES of them. Relies on
+ * slack and the arena.
  */
 #ifndef HAKMEM_HEAP_FRESH_H
 #define HAKMEM_HEAP_FRESH_H
 
-#include "heap/heap.h"
-
-/* A heap's own count is added to the sum of all when it is as large as this, or as small as its negative. */
-#define FRESH_STEP_BYTES ((int64_t)64 << 10)
+#include "heap/slack.h"
 
 /* Bytes of fresh blocks that are resident, of all heaps. relaxed everywhere: a guess is enough */
 extern _Atomic int64_t fresh_resident;
 
-/* Counts `bytes` more, or fewer, in fresh blocks that are resident; `self` is the caller's own heap, or NULL.
- */
-static inline void fresh_add(struct heap *self, int64_t bytes) {
-    if (self != NULL) {
-        self->fresh_bytes += bytes;
-        bytes = self->fresh_bytes;
-        if (LIKELY(bytes < FRESH_STEP_BYTES && bytes > -FRESH_STEP_BYTES)) {
-            return;
-        }
-        self->fresh_bytes = 0;
-    }
-    atomic_fetch_add_explicit(&fresh_resident, bytes, memory_order_relaxed);
-}
-
-/* Adds what a heap has counted to the sum: its thread leaves it, and may have been the last to have it. */
+/* As slack_settle. */
 static inline void fresh_settle(struct heap *heap) {
     atomic_fetch_add_explicit(&fresh_resident, heap->fresh_bytes, memory_order_relaxed);
     heap->fresh_bytes = 0;
+}
+
+/* As slack_add, for fresh blocks that are resident. */
+static inline void fresh_add(struct heap *self, int64_t bytes) {
+    if (UNLIKELY(self == NULL)) {
+        atomic_fetch_add_explicit(&fresh_resident, bytes, memory_order_relaxed);
+    } else if (UNLIKELY(slack_count(&self->fresh_bytes, bytes))) {
+        fresh_settle(self);
+    }
 }
 
 /* Has a slab just taken, all of whose blocks are fresh, and which is resident, given back to the OS first if

@@ -18,30 +18,30 @@
 
 /* Bytes that come back to slabs by one heap's owner between two of its looks. */
 #define SLACK_LOOK_BYTES ((size_t)256 << 10)
-/* A heap's own count is added to the sum of all when it is as large as this, or as small as its negative. */
+/* Adds to a heap's own count; whether that is now as much as is worth an addition to the sum of all heaps. */
 #define SLACK_STEP_BYTES ((int64_t)64 << 10)
+static inline bool slack_count(int64_t *own, int64_t bytes) {
+    *own += bytes;
+    return *own >= SLACK_STEP_BYTES || *own <= -SLACK_STEP_BYTES;
+}
 
 /* Bytes of free blocks that are not resident, because their pages were purged. relaxed everywhere: a guess is
  * enough */
 extern _Atomic int64_t slack_purged;
 
-/* Counts `bytes` more in free blocks of slabs; `self` is the caller's own heap, or NULL. */
-static inline void slack_add(struct heap *self, int64_t bytes) {
-    if (UNLIKELY(self == NULL)) {
-        arena_add_slack(bytes);
-        return;
-    }
-    self->slack_bytes += bytes;
-    if (UNLIKELY(self->slack_bytes >= SLACK_STEP_BYTES || self->slack_bytes <= -SLACK_STEP_BYTES)) {
-        arena_add_slack(self->slack_bytes);
-        self->slack_bytes = 0;
-    }
-}
-
 /* Adds what a heap has counted to the sum: its thread leaves it, and may have been the last to have it. */
 static inline void slack_settle(struct heap *heap) {
     arena_add_slack(heap->slack_bytes);
     heap->slack_bytes = 0;
+}
+
+/* Counts `bytes` more in free blocks of slabs; `self` is the caller's own heap, or NULL. */
+static inline void slack_add(struct heap *self, int64_t bytes) {
+    if (UNLIKELY(self == NULL)) {
+        arena_add_slack(bytes);
+    } else if (UNLIKELY(slack_count(&self->slack_bytes, bytes))) {
+        slack_settle(self);
+    }
 }
 
 /* `bytes` more of free blocks were purged or, if negative, count as purged no more. */

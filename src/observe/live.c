@@ -70,8 +70,7 @@ static _Atomic size_t held_then;
 static _Atomic uint64_t looked_ticks;
 /* The signal for the statistics has come. relaxed everywhere: a wish that needs nothing else */
 static _Atomic bool signalled;
-/* A request waits for HEAP_EVENT_UNLOCKED. relaxed everywhere: a hint, which whoever comes is the holder for
- */
+/* A request waits for HEAP_EVENT_UNLOCKED. relaxed everywhere: a hint */
 static _Atomic bool waits_unlocked;
 static bool publishes; /* the option, as it was before main */
 
@@ -144,18 +143,16 @@ static COLD void undisturbed(void (*task)(void)) {
 }
 
 static void answer_request(void) {
-    request_answer(live_page_now(), live.unlocked);
+    if (!request_answer(live_page_now(), live.unlocked)) {
+        atomic_store_explicit(&waits_unlocked, true, memory_order_relaxed);
+        sampling_come_soon();
+    }
 }
 
 static void handle_request(enum heap_event_place place) {
     struct live_page *page = live_page_now();
-    bool waits = request_waits(page);
-    bool too_early = waits && place == HEAP_EVENT_IN_PROGRAM && request_takes_locks(page);
-    atomic_store_explicit(&waits_unlocked, too_early, memory_order_relaxed);
-    if (too_early) {
-        sampling_come_soon();
-    }
-    if (!waits || too_early || !request_has_room()) {
+    atomic_store_explicit(&waits_unlocked, false, memory_order_relaxed);
+    if (!request_waits(page) || !request_has_room()) {
         return;
     }
     if (live_page_credentials_changed()) {

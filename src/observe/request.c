@@ -56,15 +56,7 @@ static int write_file(enum request kind, const char *path) {
     return result;
 }
 
-static bool takes_locks(uint32_t kind) {
-    return kind == REQUEST_COLLECT;
-}
-
-static int answer(enum request kind, uint64_t argument, const char *path, bool unlocked) {
-    if (takes_locks(kind) && !unlocked) {
-        errno = EAGAIN;
-        return -1;
-    }
+static int answer(enum request kind, uint64_t argument, const char *path) {
     switch (kind) {
     case REQUEST_PROFILE:
     case REQUEST_PINNED:
@@ -89,10 +81,6 @@ static int answer(enum request kind, uint64_t argument, const char *path, bool u
     }
 }
 
-bool request_takes_locks(const struct live_page *page) {
-    return takes_locks(page->request_kind);
-}
-
 /* To answer a request takes some kilobytes of stack, which not every thread or coroutine has: then another
  * thread answers it, later. */
 #define STACK_NEEDED_BYTES ((size_t)64 << 10)
@@ -112,15 +100,19 @@ bool request_has_room(void) {
     return true;
 }
 
-void request_answer(struct live_page *page, bool unlocked) {
+bool request_answer(struct live_page *page, bool unlocked) {
     uint32_t sequence = atomic_load_explicit(&page->request_sequence, memory_order_acquire);
+    /* Copies, because the client may change them meanwhile. */
+    uint32_t kind = *(const volatile uint32_t *)&page->request_kind;
     char path[LIVE_PATH_BYTES];
-    memcpy(path, page->request_path, sizeof path); /* a copy, because the client may change it meanwhile */
+    if (kind == REQUEST_COLLECT && !unlocked) {
+        return false;
+    }
+    memcpy(path, page->request_path, sizeof path);
     path[sizeof path - 1] = '\0';
     page->interval_before = live_page_note_sampling();
-    /* Read once: the client may change it. */
-    uint32_t kind = *(const volatile uint32_t *)&page->request_kind;
-    page->done_errno = answer((enum request)kind, page->request_argument, path, unlocked) == 0 ? 0 : errno;
+    page->done_errno = answer((enum request)kind, page->request_argument, path) == 0 ? 0 : errno;
     (void)live_page_note_sampling();
     atomic_store_explicit(&page->done_sequence, sequence, memory_order_release);
+    return true;
 }

@@ -16,12 +16,10 @@ static inline bool request_waits(const struct live_page *page) {
            atomic_load_explicit(&page->done_sequence, memory_order_relaxed);
 }
 
-/* Whether what the page's request asks for takes locks that a thread may hold in the middle of malloc. */
-bool request_takes_locks(const struct live_page *page);
 /* Whether the calling thread has the stack for request_answer. Some system calls. */
 bool request_has_room(void);
-/* Does what the page's request asks for, and tells the client of the result: EAGAIN if it takes locks and the
- * caller may hold some (not `unlocked`), because the client has made another request of it meanwhile. */
-void request_answer(struct live_page *page, bool unlocked);
+/* Does what the page's request asks for, and tells the client of the result. False, and the request waits
+ * still, if that takes locks and the caller may hold some, in the middle of malloc (not `unlocked`). */
+bool request_answer(struct live_page *page, bool unlocked);
 
 #endif

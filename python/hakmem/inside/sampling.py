@@ -22,7 +22,7 @@ def switch_sampling(target: Target, switch: str, interval: int, wait: float) -> 
             raise HakmemError(f"{error}{'; it samples until then' if target.alive() else ''}") from error
         what_it_has = f"'hakmem profile {target.pid}' writes what it has, until it is started anew"
         return f"{target} samples no more; {what_it_has}"
-    _require_same_interval(target, interval)
+    _require_same_interval(target, target.file.header().sampling, interval)
     ask(target, Kind.START, wait, interval)
     every = f", once in {shown_bytes(interval)}" if interval else ""
     return f"{target} samples{every}; 'hakmem profile {target.pid}' writes what it has, --stop ends it"
@@ -44,7 +44,7 @@ def sampling(
     _keep(target)
     file = target.file
     before = file.header().sampling
-    _require_same_interval(target, interval)
+    _require_same_interval(target, before, interval)
     if before.interval:
         interval = 0  # as it is: what was sampled so far stays, and the interval may still grow by itself
     started = before
@@ -85,12 +85,11 @@ def _keep(target: Target) -> None:
         )
 
 
-def _require_same_interval(target: Target, wanted: int) -> None:
+def _require_same_interval(target: Target, now: Sampling, wanted: int) -> None:
     """What begins anew, with another interval, forgets all samples so far, perhaps from the start on."""
-    now = target.file.header().sampling.interval
-    if wanted and now not in (0, wanted):
+    if wanted and now.interval not in (0, wanted):
         raise HakmemError(
-            f"{target} samples already, once in {shown_bytes(now)}: leave out --interval; or have "
+            f"{target} samples already, once in {shown_bytes(now.interval)}: leave out --interval; or have "
             f"'hakmem profile {target.pid}' write what it has sampled, for that is gone when it begins anew, "
             "and then end it with --stop"
         )
