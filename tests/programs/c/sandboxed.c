@@ -1,8 +1,8 @@
 /* A program that enters a sandbox: what it may not do there, the library must not do behind its back.
  * "exit": opening files is refused when it ends.
  * "refuse": from the start, opening files is refused. "kill": once statistics are published, all but a few
- * calls that an allocator needs end the process. "least": so do all but those that the README says it cannot
- * do without; the program uses every lane there, with a second thread, and ends as others do. */
+ * calls that an allocator needs end the process. "least": so do all but those that docs/memory.md says it
+ * cannot do without; the program uses every lane there, with a second thread, and ends as others do. */
 #include "check.h"
 #include "filters.h"
 
