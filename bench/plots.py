@@ -116,7 +116,7 @@ def _fragmentation(view: View) -> "Figure | None":
         axes.set_ylabel("RSS / live bytes")
         axes.set_title(workload.name, loc="left", fontsize=9)
         axes.grid(alpha=0.3)
-    _legend(figure.axes[0])
+    _legend(figure.axes[0], above=1.1)  # the title is there, too
     figure.tight_layout()
     return figure
 
@@ -183,9 +183,9 @@ def _plain_numbers(axes: "Axes", which: str) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _legend(axes: "Axes") -> None:
+def _legend(axes: "Axes", above: float = 1.01) -> None:
     handles, labels = axes.get_legend_handles_labels()
-    axes.legend(handles, labels, loc="lower left", bbox_to_anchor=(0.0, 1.01), ncols=4, frameon=False)
+    axes.legend(handles, labels, loc="lower left", bbox_to_anchor=(0.0, above), ncols=4, frameon=False)
 
 
 PLOTS = {
