@@ -204,7 +204,7 @@ HAK_EXPORT void hak_stats_reset(void);
 typedef struct hak_stats {
     uint64_t live_bytes; /* in blocks that the program holds, rounded up to their class */
     uint64_t live_blocks;
-    uint64_t cached_bytes; /* in magazines, stocks and remote buffers */
+    uint64_t cached_bytes; /* in magazines, stocks, parcels and remote buffers */
     uint64_t cached_blocks;
     uint64_t free_in_slab_bytes; /* resident, in slabs that are in use */
     uint64_t slab_tail_bytes;    /* resident, but no block fits */

@@ -7,7 +7,6 @@
 #include "arena/page_map.h"
 #include "arena/place.h"
 #include "arena/testimony.h"
-#include "options/options.h"
 #include "os/os.h"
 
 #include <errno.h>

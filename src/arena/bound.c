@@ -174,8 +174,8 @@ static bool is_within_any_bound(void) {
 void arena_unlock_within_bound(void) {
     size_t bound = is_within_any_bound() ? arena.dirty_slabs : arena_bound();
     if (UNLIKELY(arena.dirty_slabs > bound) && arena.dirty_slabs > bound + arena_refused_slabs()) {
-        bool of_breath = !decay_is_on() && arena.retention.grace > most_grace_without_thread();
-        arena_purge_over_bound(retention_purge_target(bound), of_breath);
+        bool withheld = !decay_is_on() && arena.retention.grace > most_grace_without_thread();
+        arena_purge_over_bound(retention_purge_target(bound), withheld);
     }
     arena_note_size();
     enum decay_work work = decay_due();

@@ -4,7 +4,7 @@
  *
  * Promises that a kind of block is given back only where few pages of the last ones that were freed had been
  * used, a twentieth or so: to overwrite a page takes a seventh to a twentieth of the time of a fault,
- * depending on the machine. Relies on testimony and os.
+ * depending on the machine. Relies on testimony, dense, the options and os.
  */
 #ifndef HAKMEM_ARENA_CLEAR_H
 #define HAKMEM_ARENA_CLEAR_H

@@ -45,11 +45,6 @@ static _Atomic int64_t slack_low;
 _Atomic uint32_t decay_idle_ticks;
 static bool relieving; /* some thread does DECAY_RELIEVE; under the arena's lock */
 
-static void set_no_thread(void) {
-    thread = NO_THREAD;
-    atomic_store_explicit(&is_on, false, memory_order_seq_cst);
-}
-
 void decay_begun(void) {
     atomic_store_explicit(&decay_idle_ticks, 0, memory_order_relaxed);
     atomic_store_explicit(&is_on, true, memory_order_seq_cst);
@@ -82,8 +77,8 @@ static void set_scarce(bool scarce) {
     atomic_store_explicit(&arena.is_scarce, scarce, memory_order_relaxed);
 }
 
-/* Gives back what was dirty throughout the last period, and begins the next. False if the OS would not take
- * it. Arena lock held, and let go meanwhile. */
+/* Gives back what was dirty throughout the last two periods, and begins the next. False if the OS would not
+ * take it. Arena lock held, and let go meanwhile. */
 static bool tick(bool scarce) {
     if (arena.hidden_slabs > 0) {
         behind_show_excess();
@@ -107,7 +102,8 @@ static bool tick(bool scarce) {
 }
 
 static void thread_ends(void) {
-    set_no_thread();
+    thread = NO_THREAD;
+    atomic_store_explicit(&is_on, false, memory_order_seq_cst);
     set_scarce(false); /* nobody would find out that it is over */
 }
 

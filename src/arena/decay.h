@@ -25,8 +25,8 @@
 void decay_set_work(void (*run)(void), void (*in_passing)(void), bool (*relieve)(void));
 /* Milliseconds between two ticks: half of DECAY_MS, 10 at least. */
 uint64_t decay_period_ms(void);
-/* Called by the library's thread: gives back what was free throughout the last period. False if the thread is
- * to end, which it does not while there is `more` to do for it elsewhere. No lock held. */
+/* Called by the library's thread: gives back what was free throughout the last two periods. False if the
+ * thread is to end, which it does not while there is `more` to do for it elsewhere. No lock held. */
 bool decay_tick(bool more);
 /* Called by the library's thread when it ends before decay_tick says so. No lock held. */
 void decay_stop(void);

@@ -4,7 +4,6 @@
 #include "arena/huge_fit.h"
 #include "arena/huge_pages.h"
 #include "arena/internal.h"
-#include "options/options.h"
 #include "os/os.h"
 #include "os/report.h"
 

@@ -6,8 +6,8 @@
 /* A huge page that takes so long is slow. */
 #define SLOW_NS 1500000u
 /* The pause after a slow one: superslabs at first and at most, because it doubles; and a time. */
-#define PAUSE_LEAST ((size_t)16)
-#define PAUSE_MOST ((size_t)1024)
+#define PAUSE_LEAST_SUPERSLABS ((size_t)16)
+#define PAUSE_MOST_SUPERSLABS ((size_t)1024)
 #define PAUSE_MOST_MS 1000
 
 /* Under the arena's lock. */
@@ -44,7 +44,8 @@ bool huge_price_note(uint32_t begun_in, bool given, uint64_t ns) {
     if (quick) {
         last_pause = 0;
     } else {
-        last_pause = last_pause == 0 ? PAUSE_LEAST : min_size(2 * last_pause, PAUSE_MOST);
+        last_pause =
+            last_pause == 0 ? PAUSE_LEAST_SUPERSLABS : min_size(2 * last_pause, PAUSE_MOST_SUPERSLABS);
         to_skip = last_pause;
         pause_end_ms = os_now_ms() + PAUSE_MOST_MS;
         turn++;

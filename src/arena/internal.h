@@ -40,15 +40,15 @@ struct arena {
     _Atomic size_t dirty_seen; /* dirty_slabs */
     _Atomic bool is_scarce;    /* retention.scarce */
     _Atomic size_t grace_seen; /* the grace when the bound was last worked out */
-    size_t used_most;          /* the most in use since the last decay_tick */
+    size_t used_most;          /* the most in use in this period of the decay */
     size_t used_most_before;   /* the most in use in the period before that */
     size_t used_unrelieved;    /* the most in use since decay.c's last relief was done */
     size_t dirty_slabs;        /* free, or behind huge blocks, and perhaps resident */
     size_t ahead_slabs;        /* those of dirty_slabs that are so only because of dense_fill */
     size_t hidden_slabs;       /* behind huge blocks, resident, and not in dirty_slabs: behind.h */
     size_t filling_slabs;      /* that will be dirty when the fills under way are over */
-    size_t dirty_low;          /* the fewest dirty_slabs since the last decay_tick */
-    size_t dirty_low_before;   /* the fewest between that and the one before */
+    size_t dirty_low;          /* the fewest dirty_slabs in this period of the decay */
+    size_t dirty_low_before;   /* the fewest in the period before that */
     size_t refused_slabs;      /* dirty ones that the OS would not take back, while `refused` holds */
     struct backoff refused;
     bool memory_locked; /* the program has locked memory: what is committed of regions `locked` is resident */
@@ -129,9 +129,9 @@ void arena_forget_refused(void);
  * addresses first, letting go of the lock for the system calls. Returns the slabs purged; goes on below what
  * the OS refuses, but not for ever. */
 size_t arena_purge_to(size_t target);
-/* As arena_purge_to, because of the bound: notes the slabs as missed (`breath`: see retention_note_purged),
+/* As arena_purge_to, because of the bound: notes the slabs as missed (`withheld`: see retention_note_purged),
  * and purges parts of huge pages last, because to split one takes as long as to clear it. */
-void arena_purge_over_bound(size_t target, bool breath);
+void arena_purge_over_bound(size_t target, bool withheld);
 
 /* Marks `slabs` slabs from `first_slab` of the region on free, and the first `resident` of them dirty. */
 void arena_free_slabs(struct region *region, size_t first_slab, size_t slabs, size_t resident);

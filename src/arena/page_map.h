@@ -34,6 +34,11 @@ static inline uint32_t page_word_owner(uint32_t word) {
     return word >> PAGE_WORD_OWNER_SHIFT;
 }
 
+/* Whether the word is that of a block of a size class. */
+static inline bool page_word_is_class(uint32_t word) {
+    return page_word_owner(word) - 1 < PAGE_OWNER_HUGE - 1; /* no word but 0 has the owner 0 */
+}
+
 /* Reserves the map, and the table of regions with it, if there is address space enough. Called before the
  * first region is made; further calls do nothing. */
 void page_map_init(void);

@@ -16,10 +16,10 @@
 /* A huge page with so many dirty slabs is worth being split for them. */
 #define HUGE_PAGE_WORTH_SLABS 28
 
-/* Why slabs are purged: because they lie idle or the program says so, or for the bound; of these, BREATH
+/* Why slabs are purged: because they lie idle or the program says so, or for the bound; of these, WITHHELD
  * where there was more grace than was allowed. Only slabs purged for the bound count as missed when they are
  * taken again. */
-enum reason { TOLD, OVER_BOUND, BREATH };
+enum reason { TOLD, OVER_BOUND, WITHHELD };
 
 struct range {
     struct region *region;
@@ -103,7 +103,7 @@ static size_t put_back(const struct range *range, bool purged, enum reason reaso
             dense_note_purged(range->region, superslab);
         }
         if (purged && reason != TOLD) {
-            retention_note_purged(&arena.retention, &state->missed, state->out & mask, reason == BREATH);
+            retention_note_purged(&arena.retention, &state->missed, state->out & mask, reason == WITHHELD);
         }
         state->out &= ~mask;
         state->free |= mask & ~state->behind;
@@ -300,8 +300,8 @@ size_t arena_purge_to(size_t target) {
     return purge_to(target, (struct progress){0}, RANGES_IN_VAIN);
 }
 
-void arena_purge_over_bound(size_t target, bool breath) {
-    struct progress progress = {.least = HUGE_PAGE_WORTH_SLABS, .reason = breath ? BREATH : OVER_BOUND};
+void arena_purge_over_bound(size_t target, bool withheld) {
+    struct progress progress = {.least = HUGE_PAGE_WORTH_SLABS, .reason = withheld ? WITHHELD : OVER_BOUND};
     (void)purge_to(target, progress, RANGES_IN_VAIN);
 }
 

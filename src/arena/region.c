@@ -140,6 +140,33 @@ static void open_to(struct region *r, uint32_t count) {
     r->committed = count;
 }
 
+/* Sets up the metadata of a region of `bytes` at its start, whose first `metadata` bytes are usable and of
+ * which nothing is in circulation yet. */
+static struct region *lay_out(void *base, size_t bytes, const struct plan *plan, size_t metadata) {
+    struct region *r = base;
+    unsigned char *start = base;
+    r->base = (uintptr_t)base;
+    r->bytes = bytes;
+    r->superslabs = (uint32_t)(bytes >> SUPERSLAB_SHIFT);
+    r->committed = (uint32_t)(metadata >> SUPERSLAB_SHIFT);
+    r->first_free_slab = (uint32_t)(plan->total >> SLAB_SHIFT);
+    r->states = (struct superslab *)(void *)(start + plan->states.offset);
+    uint64_t *bits = (uint64_t *)(void *)(start + plan->bits.offset);
+    for (unsigned level = 0; level < AVAIL_LEVELS; level++, bits += plan->bitmap_words) {
+        r->avail[level] = bits;
+    }
+    r->dirty = bits;
+    r->ahead = bits + plan->bitmap_words;
+    r->huge = bits + 2 * plan->bitmap_words;
+    r->bitmaps_touched = bits + 3 * plan->bitmap_words;
+    r->head_back = start + plan->head_back.offset;
+    r->page_words = page_map_limit != 0 ? page_map_word(r->base)
+                                        : (_Atomic uint32_t *)(void *)(start + plan->page_words.offset);
+    r->small_bitmaps = start + plan->small_bitmaps.offset;
+    r->bitmaps = start + plan->bitmaps.offset;
+    return r;
+}
+
 struct region *region_make(size_t superslabs, bool only_huge) {
     size_t unit = region_index_unit();
     size_t least = round_up(superslabs << SUPERSLAB_SHIFT, unit);
@@ -166,28 +193,8 @@ struct region *region_make(size_t superslabs, bool only_huge) {
         os_release(base, bytes);
         return NULL;
     }
-    struct region *r = base;
-    unsigned char *start = base;
-    r->base = (uintptr_t)base;
-    r->bytes = bytes;
-    r->superslabs = (uint32_t)(bytes >> SUPERSLAB_SHIFT);
-    r->committed = (uint32_t)(metadata >> SUPERSLAB_SHIFT);
-    r->first_free_slab = (uint32_t)(plan.total >> SLAB_SHIFT);
+    struct region *r = lay_out(base, bytes, &plan, metadata);
     r->only_huge = only_huge;
-    r->states = (struct superslab *)(void *)(start + plan.states.offset);
-    uint64_t *bits = (uint64_t *)(void *)(start + plan.bits.offset);
-    for (unsigned level = 0; level < AVAIL_LEVELS; level++, bits += plan.bitmap_words) {
-        r->avail[level] = bits;
-    }
-    r->dirty = bits;
-    r->ahead = bits + plan.bitmap_words;
-    r->huge = bits + 2 * plan.bitmap_words;
-    r->bitmaps_touched = bits + 3 * plan.bitmap_words;
-    r->head_back = start + plan.head_back.offset;
-    r->page_words = page_map_limit != 0 ? page_map_word(r->base)
-                                        : (_Atomic uint32_t *)(void *)(start + plan.page_words.offset);
-    r->small_bitmaps = start + plan.small_bitmaps.offset;
-    r->bitmaps = start + plan.bitmaps.offset;
     /* What the metadata leaves of its last superslab serves as slabs. */
     uint32_t tail = r->first_free_slab % SLABS_PER_SUPERSLAB;
     if (tail != 0) {

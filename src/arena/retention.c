@@ -20,8 +20,8 @@
  * of them is forgotten. */
 #define TIMES_IN_VAIN 2
 #define FORGOTTEN_PART 8
-/* `vain` grows no further, because more could not be forgotten soon: 64 MiB. */
-#define VAIN_MOST_SLABS ((size_t)1024)
+/* `taken_again` grows no further, because more could not be forgotten soon: 64 MiB. */
+#define TAKEN_AGAIN_MOST_SLABS ((size_t)1024)
 
 size_t retention_share(size_t used, bool scarce) {
     size_t least = option_number(OPTION_RETAIN_MIN) >> SLAB_SHIFT;
@@ -46,35 +46,35 @@ size_t retention_purge_target(size_t bound) {
     return bound - max_size(bound / PURGED_PART, min_size(bound / 4, PURGED_LEAST));
 }
 
-COLD void retention_note_purged(struct retention *r, struct missed *missed, uint32_t slabs, bool breath) {
+COLD void retention_note_purged(struct retention *r, struct missed *missed, uint32_t slabs, bool withheld) {
     missed->slabs = slabs | (missed->period == r->period ? missed->slabs : 0);
     missed->period = r->period;
-    r->breath += breath ? bit_count(slabs) : 0;
+    r->withheld += withheld ? bit_count(slabs) : 0;
 }
 
 COLD void retention_note_mistakes(struct retention *r, struct missed *missed, uint32_t slabs,
                                   unsigned grace_for_each) {
     uint32_t ago = r->period - missed->period;
     size_t mistakes = ago <= MISTAKE_PERIODS ? bit_count(missed->slabs & slabs) : 0;
-    size_t breath = ago == 0 ? min_size(mistakes, r->breath) : 0;
+    size_t again = ago == 0 ? min_size(mistakes, r->withheld) : 0;
     missed->slabs &= ~slabs;
-    r->breath -= breath;
-    r->vain = min_size(r->vain + breath, VAIN_MOST_SLABS);
+    r->withheld -= again;
+    r->taken_again = min_size(r->taken_again + again, TAKEN_AGAIN_MOST_SLABS);
     r->grace = min_size(r->grace + grace_for_each * mistakes, most_grace());
 }
 
 size_t retention_breath(const struct retention *r) {
-    return r->vain / TIMES_IN_VAIN;
+    return r->taken_again / TIMES_IN_VAIN;
 }
 
 COLD void retention_forget_breath(struct retention *r) {
-    r->breath = r->vain = 0;
+    r->withheld = r->taken_again = 0;
 }
 
 COLD void retention_tick(struct retention *r, size_t idle) {
     r->period++;
-    r->breath = 0;
+    r->withheld = 0;
     /* While memory is scarce whatever is taken again was purged, which tells nothing of other times. */
     r->grace -= r->scarce ? r->grace : min_size(r->grace, idle);
-    r->vain -= min_size(r->vain, r->vain / FORGOTTEN_PART + TIMES_IN_VAIN * idle);
+    r->taken_again -= min_size(r->taken_again, r->taken_again / FORGOTTEN_PART + TIMES_IN_VAIN * idle);
 }

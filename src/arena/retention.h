@@ -16,17 +16,18 @@
 
 struct retention {
     size_t grace; /* what is added to the share, before limits; grows with mistakes */
-    /* Slabs purged in this period, and not taken since, for which there was grace that was not allowed. */
-    size_t breath;
-    size_t vain;     /* slabs of the breath that were taken again, less those that have lain idle since */
-    uint32_t period; /* ticks so far */
-    bool scarce;     /* the process is near a limit of its container */
+    /* Slabs purged in this period, and not taken since, for which there was grace that was withheld. */
+    size_t withheld;
+    size_t taken_again; /* of those, less those that have lain idle since */
+    uint32_t period;    /* ticks so far */
+    bool scarce;        /* the process is near a limit of its container */
 };
 
 /* Which slabs of one superslab were purged over the bound. */
 struct missed {
     uint32_t slabs;  /* purged over the bound, and not taken since */
-    uint32_t period; /* the period in which they were; after the next one they are not missed any more */
+    uint32_t period; /* in which they were; they are missed until the end of the next, or until others of the
+                      * superslab are purged in that */
 };
 
 /* Free slabs that may be resident without the grace while `used` are in use; fewer where memory is `scarce`.
@@ -41,9 +42,9 @@ size_t retention_bound(const struct retention *retention, size_t used, size_t gr
  * does not purge again. */
 size_t retention_purge_target(size_t bound);
 
-/* Notes that `slabs` of a superslab were purged over the bound; `breath` says that there was more grace than
- * was allowed. */
-void retention_note_purged(struct retention *retention, struct missed *missed, uint32_t slabs, bool breath);
+/* Notes that `slabs` of a superslab were purged over the bound; `withheld` says that there was more grace
+ * than was allowed. */
+void retention_note_purged(struct retention *retention, struct missed *missed, uint32_t slabs, bool withheld);
 /* What each slab that was purged by mistake adds to the grace. To learn the grace slab by slab takes longer
  * than to lose what was too much of it; but in a program that uses little, four are much, and a huge block
  * may be that of a program that only grows. */

@@ -18,9 +18,8 @@
 /* While tails hold no more than this part of what may stay resident of free memory, new blocks may be
  * resident throughout. */
 #define AHEAD_PART 2
-/* Smaller tails are not worth a system call, nor is one that is a smaller part of its block. */
+/* Smaller tails are not worth a system call. */
 #define WORTH_BYTES ((size_t)4 * OS_PAGE_BYTES)
-#define WORTH_PART 8
 
 /* What tails_change gathers before it changes the sum: threads that did that all the time would wait for each
  * other, and so much more or less in each does not matter. */

@@ -53,13 +53,11 @@ static struct kind *kind_of(size_t bytes) {
 /* Whether the pieces that are looked at are resident. */
 static bool is_resident(uintptr_t start, size_t bytes) {
     size_t piece = min_size(bytes, SUPERSLAB_BYTES);
-    for (size_t i = 0; i < LOOKS_MOST; i++) {
+    size_t looks = piece < bytes ? LOOKS_MOST : 1;
+    for (size_t i = 0; i < looks; i++) {
         uintptr_t at = start + round_down((bytes - piece) / (LOOKS_MOST - 1) * i, OS_PAGE_BYTES);
         if (!os_all_resident((void *)at, piece)) {
             return false;
-        }
-        if (piece == bytes) {
-            break;
         }
     }
     return true;

@@ -63,8 +63,8 @@ static inline void *allocate_class(unsigned size_class, size_t size, bool may_bo
 }
 
 /* A large or huge block. For sampling it counts with its whole pages, as it does when it grows. */
-static void *allocate_large(size_t size, size_t alignment, struct zeros *zeros) {
-    void *p = large_allocate(thread_heap_get(), size, alignment, zeros);
+static void *allocate_large(size_t size, size_t alignment, bool grows, struct zeros *zeros) {
+    void *p = large_allocate(thread_heap_get(), size, alignment, grows, zeros);
     if (p == NULL) {
         return NULL;
     }
@@ -87,13 +87,14 @@ static ALWAYS_INLINE void *serve(size_t size) {
     if (size > REQUEST_MAX_BYTES) {
         return NULL;
     }
-    return UNLIKELY(runtime_libc_forced()) ? foreign_malloc(size) : allocate_large(size, SLAB_BYTES, &zeros);
+    return UNLIKELY(runtime_libc_forced()) ? foreign_malloc(size)
+                                           : allocate_large(size, SLAB_BYTES, false, &zeros);
 }
 
 static void *serve_aligned(size_t alignment, size_t size, struct zeros *zeros) {
     return size <= MID_MAX_BYTES && alignment <= SLAB_BYTES
                ? allocate_class(size_class_aligned(size, alignment), size, false)
-               : allocate_large(size, alignment, zeros);
+               : allocate_large(size, alignment, false, zeros);
 }
 
 /* Collects what threads hold back, for that may be all that is missing; true if another try is worth it. */
@@ -113,6 +114,12 @@ static COLD void *serve_aligned_at_last(size_t alignment, size_t size, struct ze
 
 NOINLINE void *allocate(size_t size) {
     void *p = serve(size);
+    return LIKELY(p != NULL) ? p : serve_at_last(size);
+}
+
+void *allocate_grown(size_t size) {
+    struct zeros zeros;
+    void *p = allocate_large(size, SLAB_BYTES, true, &zeros);
     return LIKELY(p != NULL) ? p : serve_at_last(size);
 }
 
@@ -158,7 +165,7 @@ void *allocate_zeroed(size_t size) {
         return foreign_calloc(1, size);
     }
     struct zeros zeros;
-    void *p = allocate_large(size, SLAB_BYTES, &zeros);
+    void *p = allocate_large(size, SLAB_BYTES, false, &zeros);
     p = p != NULL ? p : serve_aligned_at_last(SLAB_BYTES, size, &zeros);
     return p == NULL ? NULL : clear(p, size, zeros);
 }

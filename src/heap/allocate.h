@@ -14,6 +14,9 @@
 void *allocate(size_t size);
 /* As allocate, in half the instructions where `size` is of the mid lane and its magazine has a block. */
 void *allocate_mid(size_t size);
+/* As allocate, for more than MID_MAX_BYTES, and at most REQUEST_MAX_BYTES, that take the place of a shorter
+ * block: rather where it can go on growing. */
+void *allocate_grown(size_t size);
 /* As allocate, with the block on a multiple of `alignment`, a power of two. */
 void *allocate_aligned(size_t alignment, size_t size);
 /* As allocate, with all `size` bytes zero. */

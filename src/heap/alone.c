@@ -1,7 +1,7 @@
 #include "heap/alone.h"
 
 #include "heap/heap.h"
-#include "heap/registry.h"
+#include "heap/heap_table.h"
 #include "heap/sampling.h"
 #include "os/thread.h"
 

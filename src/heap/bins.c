@@ -4,9 +4,9 @@
 #include "arena/bound.h"
 #include "heap/event.h"
 #include "heap/fresh.h"
+#include "heap/heap_table.h"
 #include "heap/holes.h"
 #include "heap/partial.h"
-#include "heap/registry.h"
 #include "heap/slack.h"
 #include "os/os.h"
 

@@ -8,7 +8,6 @@
 #include "heap/flush.h"
 #include "heap/heap.h"
 #include "heap/holes.h"
-#include "heap/magazine.h"
 #include "heap/parcel.h"
 #include "heap/reclaim.h"
 #include "heap/registry.h"
@@ -26,6 +25,16 @@
 #define PAUSE_TIMES 8
 #define PAUSE_MOST_NS 1000000000u
 
+static void reclaim_all(const struct heap *self) {
+    for (uint32_t id = 1; option_bool(OPTION_RECLAIM) && id < heap_id_limit(); id++) {
+        if (heap_by_id(id) != self) {
+            heap_reclaim(heap_by_id(id));
+        }
+    }
+}
+
+/* Has all that threads keep go back to its slabs, and free slabs to the arena; what sleeping threads keep
+ * only if asked to. */
 static void collect(bool of_sleeping_threads) {
     runtime_start();
     struct heap *self = thread_heap_now();
@@ -36,10 +45,8 @@ static void collect(bool of_sleeping_threads) {
         heap_flush_all(self, FLUSH_API);
         heap_retire_slabs(self);
     }
-    for (uint32_t id = 1; of_sleeping_threads && id < heap_id_limit(); id++) {
-        if (option_bool(OPTION_RECLAIM) && heap_by_id(id) != self) {
-            heap_reclaim(heap_by_id(id));
-        }
+    if (of_sleeping_threads) {
+        reclaim_all(self);
     }
     heap_retire_abandoned();
     shared_heap_collect();
@@ -52,14 +59,10 @@ static void collect(bool of_sleeping_threads) {
     heap_leave(self);
 }
 
-COLD void heap_collect(void) {
-    collect(true);
-}
-
 COLD size_t heap_give_back(void) {
     struct arena_figures before, after;
     arena_figures(&before);
-    heap_collect();
+    collect(true);
     for (uint32_t id = 1; id < heap_id_limit(); id++) {
         holes_purge(heap_by_id(id));
     }

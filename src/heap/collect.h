@@ -11,11 +11,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Also collects what sleeping threads hold, where that is safe. Any thread. What is free then is the arena's
- * to purge. */
-void heap_collect(void);
-/* heap_collect, and purges all that is free, the holes of slabs and what lies behind large blocks, too.
- * Returns the bytes that anybody has purged meanwhile. Any thread. */
+/* Collects, also what sleeping threads hold, where that is safe, and purges all that is free then, the holes
+ * of slabs and what lies behind large blocks, too. Returns the bytes that anybody has purged meanwhile. Any
+ * thread. */
 size_t heap_give_back(void);
 
 /* For a request of `size` bytes that has failed: collects, and returns true if another try is worth it,

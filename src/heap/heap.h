@@ -157,7 +157,6 @@ struct heap {
     uint64_t trim_ticks;            /* os_ticks when trim_for_a_slab last had some looked at */
     bool stocks_refused;            /* stocks took too much when may_grow (stock.c) last looked */
     bool stocks_left;               /* of stocks that took too much, some are still to go back */
-    bool grows;                     /* what its thread allocates takes the place of a block that grew */
     uint64_t refills_refused;       /* counters.refills when may_grow last looked */
     size_t stocked_bytes;           /* put into stocks since decay_look was last called for that */
     uint32_t slabs_opened; /* full slabs that the owner's frees opened since decay_look was called for it */

@@ -2,8 +2,8 @@
 
 #include "arena/arena.h"
 #include "heap/bins.h"
+#include "heap/heap_table.h"
 #include "heap/partial.h"
-#include "heap/registry.h"
 #include "heap/slack.h"
 #include "os/backoff.h"
 #include "os/os.h"

@@ -33,7 +33,8 @@ static inline void note(struct heap *heap, bool huge, bool allocation) {
     }
 }
 
-static NOINLINE void *allocate_run(struct heap *heap, size_t size, size_t alignment, struct zeros *zeros) {
+static NOINLINE void *allocate_run(struct heap *heap, size_t size, size_t alignment, bool grows,
+                                   struct zeros *zeros) {
     size_t span = large_span(size);
     bool huge = span > LARGE_MAX_BYTES || alignment > SUPERSLAB_BYTES;
     struct taken taken = {false, false};
@@ -42,7 +43,7 @@ static NOINLINE void *allocate_run(struct heap *heap, size_t size, size_t alignm
         if (heap != NULL) {
             (void)runs_return(heap); /* they may lie where the block has room */
         }
-        slab = arena_take_huge(span, alignment, heap != NULL && heap->grows, zeros);
+        slab = arena_take_huge(span, alignment, grows, zeros);
     } else {
         unsigned alignment_slabs = (unsigned)max_size(alignment >> SLAB_SHIFT, 1);
         enum arena_use use = !testimony_expects_filled(span) ? ARENA_USE_UNKNOWN
@@ -91,7 +92,7 @@ static inline void *allocate_kept(struct heap *heap, size_t size) {
     return (void *)block;
 }
 
-void *large_allocate(struct heap *heap, size_t size, size_t alignment, struct zeros *zeros) {
+void *large_allocate(struct heap *heap, size_t size, size_t alignment, bool grows, struct zeros *zeros) {
     bool may_be_kept = heap != NULL && size <= LARGE_MAX_BYTES && alignment <= SLAB_BYTES;
     void *p = may_be_kept ? allocate_kept(heap, size) : NULL;
     if (LIKELY(p != NULL)) {
@@ -100,7 +101,7 @@ void *large_allocate(struct heap *heap, size_t size, size_t alignment, struct ze
         return p;
     }
     heap_enter(heap);
-    p = allocate_run(heap, size, alignment, zeros);
+    p = allocate_run(heap, size, alignment, grows, zeros);
     heap_leave(heap);
     return p;
 }

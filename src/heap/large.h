@@ -21,10 +21,10 @@ static inline unsigned large_slabs(size_t span) {
     return (unsigned)(round_up(span, SLAB_BYTES) >> SLAB_SHIFT);
 }
 
-/* A block for `size` bytes, at most PTRDIFF_MAX, on a multiple of `alignment`, a power of two; NULL if there
- * is no memory. `heap`, here and below, is the calling thread's or NULL. `*zeros` gets the part of the block
- * that reads as zero. */
-void *large_allocate(struct heap *heap, size_t size, size_t alignment, struct zeros *zeros);
+/* A block for `size` bytes, at most PTRDIFF_MAX, on a multiple of `alignment`, a power of two; one that
+ * `grows` rather where it can go on growing. NULL if there is no memory. `heap`, here and below, is the
+ * calling thread's or NULL. `*zeros` gets the part of the block that reads as zero. */
+void *large_allocate(struct heap *heap, size_t size, size_t alignment, bool grows, struct zeros *zeros);
 
 /* Frees the block at `p`, whose page-map word is that of a large or huge block; aborts on misuse. */
 void large_free(struct heap *heap, void *p);

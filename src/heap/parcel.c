@@ -15,7 +15,7 @@
 
 #include "arena/decay.h"
 #include "heap/flush.h"
-#include "heap/registry.h"
+#include "heap/heap_table.h"
 
 #include <string.h>
 

@@ -68,8 +68,9 @@ static inline size_t room_to_grow(size_t held, size_t size) {
     return round_up(size, (size_t)1 << (bit_highest(size - 1) - steps_log2));
 }
 
-static void *reallocate_by_copy(void *p, size_t held, size_t size) {
-    void *fresh = fast_allocate(room_to_grow(held, size));
+/* `p` is `large`, and must become larger. */
+static void *reallocate_by_copy(void *p, size_t held, size_t size, bool large) {
+    void *fresh = UNLIKELY(large) ? allocate_grown(size) : fast_allocate(room_to_grow(held, size));
     if (UNLIKELY(fresh == NULL)) {
         return reallocate_without_memory(p, held, size);
     }
@@ -123,16 +124,9 @@ static void *reallocate_large(void *p, size_t size) {
         large_note_resized(resized);
         return resized;
     }
-    struct heap *heap = thread_heap_get();
-    if (heap != NULL) {
-        heap->grows = size > held;
-    }
-    resized = reallocate_by_copy(p, held, size);
-    if (heap != NULL) {
-        heap->grows = false;
-    }
+    resized = reallocate_by_copy(p, held, size, size > held);
     if (UNLIKELY(resized == p)) {
-        resize_large(p, held, size); /* there is no memory for a copy */
+        (void)resize_large(p, held, size); /* there is no memory for a copy: as far as it goes */
     }
     if (resized != NULL && size > MID_MAX_BYTES) {
         large_note_resized(resized);
@@ -156,7 +150,7 @@ static NOINLINE void *reallocate_otherwise(void *p, size_t size, uint32_t word) 
     }
     heap_check_block("invalid realloc", p);
     size_t held = size_classes[page_word_class(word)].bytes;
-    return may_stay(held, size) ? p : reallocate_by_copy(p, held, size);
+    return may_stay(held, size) ? p : reallocate_by_copy(p, held, size, false);
 }
 
 void *reallocate(void *p, size_t size) {
@@ -166,7 +160,7 @@ void *reallocate(void *p, size_t size) {
         return p;
     }
     if (LIKELY(bytes > 0 && size <= MID_MAX_BYTES)) {
-        return reallocate_by_copy(p, bytes, size);
+        return reallocate_by_copy(p, bytes, size, false);
     }
     return reallocate_otherwise(p, size, word);
 }

@@ -117,7 +117,7 @@ static bool look_is_due(struct heap *heap, int *thread, bool *more) {
  * much to look through on its stack, or waits for a child. Registry's lock held. */
 static void look_less_often(struct owner *owner) {
     owner->idle = 0;
-    owner->waited = owner->waited < WAIT_MOST ? owner->waited * 2 + 1 : WAIT_MOST;
+    owner->waited = (uint32_t)min_size(owner->waited * 2u + 1, WAIT_MOST);
     owner->wait = owner->waited;
 }
 

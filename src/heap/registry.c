@@ -4,7 +4,6 @@
 #include "heap/bins.h"
 #include "heap/flush.h"
 #include "heap/fresh.h"
-#include "heap/magazine.h"
 #include "heap/parcel.h"
 #include "heap/remote.h"
 #include "heap/slack.h"
@@ -325,7 +324,6 @@ static void clear_after_fork(struct heap *heap) {
     memset(heap->magazines, 0, sizeof heap->magazines);
     heap->slots_free = heap_first_slot(heap);
     heap->owner.slot = NULL;
-    heap->grows = false;
     atomic_store_explicit(&heap->busy, 0, memory_order_relaxed); /* relaxed: there is one thread */
     heap_empty_remote(heap);
     for (unsigned c = 0; c < SIZE_CLASSES; c++) {

@@ -62,7 +62,7 @@ static NOINLINE void release_otherwise(void *p, uint32_t word) {
  * its remote buffer. */
 static NOINLINE void release_of_any(void *p, uint32_t word, struct heap *heap) {
     uint32_t owner = page_word_owner(word);
-    bool is_remote = owner - 1 < PAGE_OWNER_HUGE - 1 && owner != page_word_owner(heap->tag) &&
+    bool is_remote = page_word_is_class(word) && owner != page_word_owner(heap->tag) &&
                      heap != &heap_of_no_thread && !sampling_owns(owner);
     if (!is_remote || !heap_hold_remote(heap, p, word)) {
         release_otherwise(p, word);

@@ -7,8 +7,8 @@
 
 #include "arena/decay.h"
 #include "heap/flush.h"
+#include "heap/heap_table.h"
 #include "heap/parcel.h"
-#include "heap/registry.h"
 
 /* Has the buffer count as empty; gives the number of blocks that are still in its array. */
 static size_t take_all(struct heap *heap) {

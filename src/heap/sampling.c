@@ -56,18 +56,23 @@ static int64_t distance(void) {
     return (int64_t)bytes;
 }
 
-/* The fast path counts down to the next look only; the rest of the way is in `further`. */
-NOINLINE bool sampling_decide(size_t bytes) {
-    /* A program that only exchanges blocks for others of their size comes to no other slow path, whatever it
-     * has left behind before. First, because sampling may begin anew there. */
-    /* Without a heap, the caller holds the shared heap's lock. */
-    heap_event(thread_heap_now() != &heap_of_no_thread ? HEAP_EVENT_UNLOCKED : HEAP_EVENT_IN_PROGRAM);
+/* What is to be done now and then: a program that only exchanges blocks for others of their size comes to no
+ * other slow path, whatever it has left behind before. */
+static void keep_house(void) {
+    struct heap *heap = thread_heap_now();
+    bool has_heap = heap != &heap_of_no_thread; /* if not, the caller holds the shared heap's lock */
+    heap_event(has_heap ? HEAP_EVENT_UNLOCKED : HEAP_EVENT_IN_PROGRAM);
     decay_look_if_much();
     /* relaxed: see decay.h */
     if (UNLIKELY(atomic_load_explicit(&decay_idle_ticks, memory_order_relaxed) >= SLACK_IDLE_TICKS) &&
-        thread_heap_now() != &heap_of_no_thread) {
-        slack_empty_caches(thread_heap_now());
+        has_heap) {
+        slack_empty_caches(heap);
     }
+}
+
+/* The fast path counts down to the next look only; the rest of the way is in `further`. */
+NOINLINE bool sampling_decide(size_t bytes) {
+    keep_house(); /* first, because sampling may begin anew there */
     /* acquire pairs with the release where the run grows (profile/sample.c): the interval is set by then */
     uint64_t run = atomic_load_explicit(&profile_switch.run, memory_order_acquire);
     int64_t left = thread_self.sample_left + sampler.further;
@@ -85,6 +90,13 @@ NOINLINE bool sampling_decide(size_t bytes) {
     return sampled;
 }
 
+/* Has the calling thread notice at its next allocation that sampling was switched. */
+static void look_soon(void) {
+    if (sampling_switched()) {
+        thread_self.sample_left = 0;
+    }
+}
+
 COLD int sampling_begin(uint64_t interval_bytes) {
     if (interval_bytes > PROFILE_INTERVAL_MOST) {
         errno = EINVAL;
@@ -95,14 +107,8 @@ COLD int sampling_begin(uint64_t interval_bytes) {
         return -1;
     }
     profile_start(interval_bytes);
-    sampling_look_soon();
+    look_soon();
     return 0;
-}
-
-void sampling_look_soon(void) {
-    if (sampling_switched()) {
-        thread_self.sample_left = 0;
-    }
 }
 
 COLD void sampling_come_soon(void) {
@@ -178,7 +184,7 @@ COLD void sampling_collect(void) {
 void sampling_follow_into_child(void) {
     sampler.random = 0;
     thread_self.sample_run = UINT64_MAX;
-    sampling_look_soon();
+    look_soon();
 }
 
 void sampling_lock_for_fork(void) {

@@ -43,8 +43,6 @@ bool sampling_decide(size_t bytes);
 /* Begins to sample anew, each `interval_bytes` on average (0: as the option says): 0, or -1 with EINVAL (more
  * than PROFILE_INTERVAL_MOST) or ENOTSUP (libc's allocator serves the program). */
 int sampling_begin(uint64_t interval_bytes);
-/* Has the calling thread notice at its next allocation that sampling was switched. */
-void sampling_look_soon(void);
 /* Has the calling thread ask sampling_decide with its next allocation, and samples no more for that. */
 void sampling_come_soon(void);
 

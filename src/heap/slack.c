@@ -58,14 +58,14 @@ int64_t slack_resident(void) {
 static struct lock lock;     /* protects what follows; nothing else is done while it is held */
 static int64_t low;          /* slack below this mark is ignored: a round found little of it to purge */
 static unsigned caution = 1; /* times slack_allowed that may be free; more than 1 after worthless rounds */
-/* Bytes that were purged in this period, and in the one before, and not taken again; and bytes that may be
- * free in addition. */
-static size_t purged, purged_before, grace;
+static struct period {
+    size_t purged;            /* bytes, and not taken again */
+    bool mistaken;            /* some were taken again, in this period or the next */
+} now, before;                /* this period of the decay, and the last */
+static size_t grace;          /* bytes that may be free in addition */
 static uint64_t taken_before; /* holes_taken_again when note_mistakes last looked */
 static uint64_t period_ms;    /* os_now_ms when the period began */
-/* In this period, and in the one before, what was purged was taken again. */
-static bool was_mistaken, was_mistaken_before;
-static uint64_t purged_ever; /* bytes, by all looks */
+static uint64_t purged_ever;  /* bytes, by all looks */
 
 COLD void slack_lock_lost_by_fork(void) {
     lock_end_fork(&lock, true);
@@ -76,23 +76,20 @@ COLD void slack_lock_lost_by_fork(void) {
  * Lock held. */
 static void note_mistakes(void) {
     uint64_t taken = holes_taken_again();
-    size_t mistaken = min_size((size_t)(taken - taken_before), purged + purged_before);
-    size_t of_before = min_size(mistaken, purged_before);
+    size_t mistaken = min_size((size_t)(taken - taken_before), now.purged + before.purged);
+    size_t of_before = min_size(mistaken, before.purged);
     taken_before = taken;
-    purged_before -= of_before;
-    purged -= mistaken - of_before;
+    before.purged -= of_before;
+    now.purged -= mistaken - of_before;
+    now.mistaken = now.mistaken || mistaken > 0;
     grace = min_size(grace + mistaken / 2, option_number(OPTION_RETAIN_GRACE));
-    was_mistaken = was_mistaken || mistaken > 0;
-    uint64_t now = os_now_ms();
-    uint64_t periods = (now - period_ms) / decay_period_ms();
+    uint64_t now_ms = os_now_ms();
+    uint64_t periods = (now_ms - period_ms) / decay_period_ms();
     if (periods > 0) {
-        period_ms = now;
-        bool breathes = was_mistaken || was_mistaken_before;
-        grace >>= min_size(breathes ? periods - 1 : periods, GRACE_HALVED_MOST);
-        purged_before = periods == 1 ? purged : 0;
-        was_mistaken_before = periods == 1 && was_mistaken;
-        purged = 0;
-        was_mistaken = false;
+        period_ms = now_ms;
+        grace >>= min_size(now.mistaken || before.mistaken ? periods - 1 : periods, GRACE_HALVED_MOST);
+        before = periods == 1 ? now : (struct period){0, false};
+        now = (struct period){0, false};
     }
 }
 
@@ -126,10 +123,10 @@ static int64_t bound(void) {
 /* Bytes to be purged: what is over the bound, and a part of the bound, so that the next look does not find it
  * exceeded again; 0 if it is not. Lock held. */
 static size_t excess(void) {
-    int64_t now = slack_resident();
+    int64_t resident = slack_resident();
     int64_t most = bound();
-    low = now < low ? now : low;
-    return now - low > most ? (size_t)(now - low - most + most / PURGED_PART) : 0;
+    low = resident < low ? resident : low;
+    return resident - low > most ? (size_t)(resident - low - most + most / PURGED_PART) : 0;
 }
 
 /* A round has ended, and `over` bytes are still to be purged. Where little was found, by all threads
@@ -160,18 +157,18 @@ static struct found look(struct search *search, uint32_t first, size_t again) {
     note_mistakes();
     count_again(again);
     size_t wanted = excess();
-    uint64_t before = purged_ever;
+    uint64_t purged_until_now = purged_ever;
     lock_release(&lock);
     if (wanted == 0) {
         return (struct found){0, false};
     }
     if (holes_round_is_over(search)) {
         holes_begin_round(search, first);
-        search->purged = before;
+        search->purged = purged_until_now;
     }
     size_t bytes = holes_purge_some(search, UNITS_AT_A_LOOK, wanted);
     lock_acquire(&lock);
-    purged += bytes;
+    now.purged += bytes;
     purged_ever += bytes;
     if (bytes >= wanted / WORTHWHILE_PART) {
         caution = caution > 1 ? caution / 2 : 1;
@@ -237,11 +234,11 @@ void slack_look(struct heap *self) {
 }
 
 COLD void slack_empty_caches(struct heap *self) {
-    int64_t now = slack_resident();
-    self->slack_then = now < self->slack_then ? now : self->slack_then;
+    int64_t resident = slack_resident();
+    self->slack_then = resident < self->slack_then ? resident : self->slack_then;
     heap_enter(self);
     self->emptying = true;
-    if (self->full_classes == 0 && now - self->slack_then > (int64_t)option_number(OPTION_RETAIN_MIN) &&
+    if (self->full_classes == 0 && resident - self->slack_then > (int64_t)option_number(OPTION_RETAIN_MIN) &&
         !os_program_has_threads() && cached_by(self) != CACHED_LITTLE) {
         self->full_classes = TINY_CLASSES;
     }

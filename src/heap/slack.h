@@ -18,8 +18,9 @@
 
 /* Bytes that come back to slabs by one heap's owner between two of its looks. */
 #define SLACK_LOOK_BYTES ((size_t)256 << 10)
-/* Adds to a heap's own count; whether that is now as much as is worth an addition to the sum of all heaps. */
+/* What is worth an addition to the sum of all heaps. */
 #define SLACK_STEP_BYTES ((int64_t)64 << 10)
+/* Adds to a heap's own count; whether that is now SLACK_STEP_BYTES, more or less. */
 static inline bool slack_count(int64_t *own, int64_t bytes) {
     *own += bytes;
     return *own >= SLACK_STEP_BYTES || *own <= -SLACK_STEP_BYTES;

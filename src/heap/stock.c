@@ -4,7 +4,7 @@
 #include "arena/bound.h"
 #include "arena/decay.h"
 #include "heap/flush.h"
-#include "heap/registry.h"
+#include "heap/heap_table.h"
 #include "heap/runs.h"
 #include "heap/slack.h"
 

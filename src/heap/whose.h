@@ -15,7 +15,7 @@ enum whose { OURS_CLASS, OURS_LARGE, OURS_STRAY, NOT_OURS };
 
 static inline enum whose whose(const void *p, uint32_t word) {
     if (LIKELY(word != 0)) {
-        return page_word_owner(word) < PAGE_OWNER_HUGE ? OURS_CLASS : OURS_LARGE;
+        return page_word_is_class(word) ? OURS_CLASS : OURS_LARGE;
     }
     return region_of_any((uintptr_t)p) != NULL ? OURS_STRAY : NOT_OURS;
 }
@@ -24,8 +24,7 @@ static inline enum whose whose(const void *p, uint32_t word) {
  * that was never handed out passes, too: it is found when it comes back, and nothing is lost by then. */
 static inline size_t sure_bytes(const void *p, uint32_t word) {
     const struct size_class *c = &size_classes[page_word_class(word)];
-    bool sure =
-        word != 0 && page_word_owner(word) < PAGE_OWNER_HUGE && size_class_surely_begins_at(c, (uintptr_t)p);
+    bool sure = page_word_is_class(word) && size_class_surely_begins_at(c, (uintptr_t)p);
     return LIKELY(sure) ? c->bytes : 0;
 }
 

@@ -1,7 +1,6 @@
 #include "observe/census_caches.h"
 
 #include "arena/page_map.h"
-#include "heap/magazine.h"
 #include "heap/parcel.h"
 #include "heap/registry.h"
 #include "heap/remote.h"
@@ -17,7 +16,7 @@ static __attribute__((no_sanitize("thread"))) void count_cached(void *const *blo
         const void *block = *(void *const volatile *)&blocks[i];
         uint32_t word = page_map_get(block);
         unsigned size_class = page_word_class(word);
-        if (word != 0 && page_word_owner(word) < PAGE_OWNER_HUGE && size_class < SIZE_CLASSES) {
+        if (page_word_is_class(word) && size_class < SIZE_CLASSES) {
             census->classes[size_class].cached_blocks++;
         }
     }

@@ -1,7 +1,7 @@
 #include "observe/counters.h"
 
 #include "arena/arena.h"
-#include "heap/registry.h"
+#include "heap/heap_table.h"
 #include "heap/stock.h"
 #include "os/os.h"
 

@@ -5,7 +5,7 @@
 #include "arena/page_map.h"
 #include "arena/scarcity.h"
 #include "base/version.h"
-#include "heap/registry.h"
+#include "heap/heap_table.h"
 #include "observe/counters.h"
 #include "observe/json.h"
 #include "options/options.h"

@@ -356,8 +356,8 @@ OFTEN void live_start(int stats_signal) {
     }
 }
 
-/* How many milliseconds live_end waits for a publication or an answer that is under way. */
-#define END_PATIENCE 100
+/* How long live_end waits for a publication or an answer that is under way. */
+#define END_PATIENCE_MS 100
 
 OFTEN void live_end(void) {
     if (!publishes || !os_in_own_process()) {
@@ -365,7 +365,7 @@ OFTEN void live_end(void) {
     }
     /* Held for ever, because threads that still run must not make another page. */
     bool held = hold(HELD_FOR_EVER);
-    for (int i = 0; i < END_PATIENCE && !held; i++) {
+    for (int i = 0; i < END_PATIENCE_MS && !held; i++) {
         os_sleep_ms(1);
         held = hold(HELD_FOR_EVER);
     }

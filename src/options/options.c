@@ -35,7 +35,6 @@ static enum source sources[OPTION_COUNT];
 static _Atomic uint64_t values[OPTION_COUNT];
 
 /* The array of an option that is a text; NULL of any other. */
-
 static char *text_of(enum option option) {
     return option == OPTION_STATS_FILE ? stats_file : option == OPTION_PROF_FILE ? prof_file : NULL;
 }

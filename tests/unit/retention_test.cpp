@@ -116,9 +116,9 @@ class Memory {
   public:
     explicit Memory(std::size_t slabs) : superslabs_(slabs / kSlabs + 1) {
     }
-    void purge(retention &r, std::size_t slabs, bool breath = false) {
+    void purge(retention &r, std::size_t slabs, bool withheld = false) {
         for_each(slabs, [&](missed &superslab, std::uint32_t mask) {
-            retention_note_purged(&r, &superslab, mask, breath);
+            retention_note_purged(&r, &superslab, mask, withheld);
         });
     }
     void take(retention &r, std::size_t slabs) {
