@@ -7,6 +7,7 @@
 #include "os/lock.h"
 #include "os/os.h"
 #include "os/report.h"
+#include "os/stack_probe.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -14,9 +15,6 @@
 
 /* Weak, so that a program's own definition wins and none is needed. */
 __attribute__((weak, visibility("default"))) const char *hakmem_conf = NULL;
-
-/* Addresses of user space have no more bits. */
-#define POINTER_BITS 56
 
 enum source { SOURCE_DEFAULT, SOURCE_PROFILE, SOURCE_CONF, SOURCE_ENVIRONMENT, SOURCE_API };
 
@@ -279,14 +277,14 @@ static void apply_profile(void) {
     }
 }
 
-/* The program's `hakmem_conf`; "" if it has none, or if what it calls so cannot be a pointer: it may be
+/* The program's `hakmem_conf`; "" if it has none, or if what it calls so points nowhere: it may be
  * something else, or the text itself instead of a pointer to it. */
 static const char *program_conf(void) {
     uintptr_t address = (uintptr_t)hakmem_conf;
     if (address == 0) {
         return "";
     }
-    if (address < OS_PAGE_BYTES || address >> POINTER_BITS != 0) {
+    if (!os_readable(address)) {
         report_line("hakmem_conf is no `const char *`; ignored");
         return "";
     }

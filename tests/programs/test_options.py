@@ -304,8 +304,10 @@ def test_a_program_that_is_preloaded_has_settings_of_its_own(runner: Runner, bui
     assert options["retain_grace"][1] == "default"
 
 
-def test_a_program_may_have_something_else_of_that_name(runner: Runner, builder: Builder) -> None:
-    program = builder.program("c/conf_of_another_kind.c", "-rdynamic")
+# The shorter ones, with the zeros behind them, are addresses that a pointer might have.
+@pytest.mark.parametrize("text", ["retain_min=8M", "stats=1", "live=0", "prof"])
+def test_a_program_may_have_something_else_of_that_name(runner: Runner, builder: Builder, text: str) -> None:
+    program = builder.program("c/conf_of_another_kind.c", "-rdynamic", f'-DTEXT="{text}"', suffix=f"_{text}")
     finished = runner.run([program], may_speak=True)
     [line] = finished.library_lines
     assert "hakmem_conf" in line and "const char *" in line, finished

@@ -1,9 +1,12 @@
 /* The text itself where the library looks for a pointer to it. */
 #include "check.h"
 
-char hakmem_conf[] = "retain_min=8M";
+#ifndef TEXT
+#define TEXT "retain_min=8M"
+#endif
+char hakmem_conf[] = TEXT;
 
 int main(void) {
-    REQUIRE(hakmem_conf[0] == 'r');
+    REQUIRE(hakmem_conf[0] == TEXT[0]);
     return 0;
 }
