@@ -21,6 +21,7 @@ from hakmem.allocators import Allocator, environment_for
 from hakmem.ending import ending
 from hakmem.errors import HakmemError
 from hakmem.measure import Measurement, Streams, run_measured
+from hakmem.proc import stat_fields
 from hakmem.program import resolve
 from hakmem.tune.policies import PADDING
 
@@ -195,10 +196,9 @@ def _orphans_ended() -> Iterator[None]:
 
 def _children() -> list[int]:
     result = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
+    for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            # The name, in parentheses, may hold spaces; the parent is the second field after it.
-            parent = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[1]
+            parent = stat_fields(int(folder.name))[1]
             if int(parent) == os.getpid():
-                result.append(int(stat.parent.name))
+                result.append(int(folder.name))
     return result

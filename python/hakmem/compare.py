@@ -8,10 +8,11 @@ from pathlib import Path
 from hakmem.allocators import SYSTEM, Allocator, Missing, find
 from hakmem.ending import shell_status
 from hakmem.errors import HakmemError
-from hakmem.measure import Measurement, SignalGuard
+from hakmem.measure import Measurement
 from hakmem.memory_curve import Curve, Sampler
 from hakmem.rounds import Round, StoppedError
 from hakmem.runner import Runner, order_of
+from hakmem.signals import SignalGuard
 
 
 @dataclass

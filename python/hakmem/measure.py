@@ -3,16 +3,16 @@
 import os
 import resource
 import select
-import signal
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
 from hakmem import small_start, trace
+from hakmem.proc import kilobytes, stat_fields, status_fields
 from hakmem.program import cannot_execute
+from hakmem.signals import SignalGuard
 
 _POLL_SECONDS = 0.002
 # A process that lives longer than its memory takes to unmap has gone on after its first thread ended.
@@ -21,7 +21,7 @@ _TEARDOWN_SECONDS_PER_BYTE = 1 / 2**30
 # What a process may grow by while it becomes the program: next to nothing, but the kernel's counts are rough.
 _EXEC_BYTES = 1 << 20
 _ENDINGS = (os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED)
-# Of _stat_fields.
+# Of stat_fields.
 _MINOR_FAULTS, _MINOR_FAULTS_OF_CHILDREN, _MAJOR_FAULTS = 7, 8, 9
 
 
@@ -65,8 +65,8 @@ class _Counts:
 
     @classmethod
     def of_process(cls, pid: int) -> "_Counts":
-        numbers = _stat_fields(pid)
-        status = _status_fields(pid)
+        numbers = stat_fields(pid)
+        status = status_fields(pid)
         return cls(
             minor_faults=int(numbers[_MINOR_FAULTS]),
             major_faults=int(numbers[_MAJOR_FAULTS]),
@@ -91,16 +91,16 @@ class _Observed:
 
     def look(self, pid: int) -> None:
         try:
-            fields = _status_fields(pid)
+            fields = status_fields(pid)
         except OSError:
             return
         if "VmRSS" in fields:  # a process that has let go of its memory has none
-            self.end_rss = _kilobytes(fields["VmRSS"])
-            self.peak_rss = max(self.peak_rss, _kilobytes(fields["VmHWM"]))
+            self.end_rss = kilobytes(fields["VmRSS"])
+            self.peak_rss = max(self.peak_rss, kilobytes(fields["VmHWM"]))
 
     def look_at_ended(self, pid: int) -> None:
         """Before it is waited for."""
-        self.had_children = int(_stat_fields(pid)[_MINOR_FAULTS_OF_CHILDREN]) > 0
+        self.had_children = int(stat_fields(pid)[_MINOR_FAULTS_OF_CHILDREN]) > 0
 
     def start(self, pid: int) -> None:
         if self.before_exec is None:
@@ -176,7 +176,7 @@ class _Child:
         arguments: tuple[str, ...],
         environment: Mapping[str, str],
         streams: Streams,
-        guard: "SignalGuard",
+        guard: SignalGuard,
     ) -> None:
         self._program = program
         go_reader, self._go_writer = os.pipe()
@@ -212,70 +212,6 @@ class _Child:
         os.close(self._error_reader)
         if code:
             raise cannot_execute(self._program, int(code))
-
-
-@dataclass
-class SignalGuard:
-    """Leaves the terminal's signals to the program, passes others on, and notes that they came.
-
-    Around several runs, which have their own, it notes what comes between them.
-    """
-
-    pid: int = 0
-    interrupted: bool = False
-    timed_out: bool = False
-    _early: int | None = None  # a signal that came before `pid` was known
-    _saved: dict[int, object] = field(default_factory=dict)
-
-    def __enter__(self) -> "SignalGuard":
-        for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                self._saved[number] = signal.signal(number, self._on_signal)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if signal.SIGALRM in self._saved:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-        for number, handler in self._saved.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
-
-    def ignore_terminal_stop(self) -> None:
-        # A tracer that stopped before it has let its tracee have the same signal would leave it stuck.
-        self._saved[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
-
-    def kill_after(self, seconds: float | None) -> None:
-        if seconds is not None:
-            self._saved[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._on_timeout)
-            signal.setitimer(signal.ITIMER_REAL, seconds)
-
-    def restore(self) -> None:
-        """In the child: the dispositions that a program expects to start with."""
-        for number in self.default_signals():
-            signal.signal(number, signal.SIG_DFL)
-
-    def default_signals(self) -> list[int]:
-        return [*self._saved, signal.SIGPIPE, signal.SIGXFSZ]  # Python ignores the last two
-
-    def pass_on_to(self, pid: int) -> None:
-        """From now on, and what came before there was a process to get it."""
-        self.pid = pid
-        if self._early is not None:
-            with suppress(ProcessLookupError):
-                os.kill(pid, self._early)
-
-    def _on_signal(self, number: int, _: FrameType | None) -> None:
-        self.interrupted = True
-        if not self.pid:
-            self._early = number
-        # The terminal sends SIGINT and SIGQUIT to the program as well.
-        if number in (signal.SIGTERM, signal.SIGHUP) and self.pid:
-            with suppress(ProcessLookupError):
-                os.kill(self.pid, number)
-
-    def _on_timeout(self, *_: object) -> None:
-        self.timed_out = True
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
 
 
 def _wait_traced(pid: int, observed: _Observed, look_for: Path | None) -> tuple[int, resource.struct_rusage]:
@@ -319,8 +255,8 @@ def _peaks(observed: _Observed, usage: resource.struct_rusage) -> tuple[int, int
 
 
 def _peak_of_process(pid: int) -> int:
-    fields = _status_fields(pid)
-    return _kilobytes(fields.get("VmHWM", "0"))  # an ended one has none
+    fields = status_fields(pid)
+    return kilobytes(fields.get("VmHWM", "0"))  # an ended one has none
 
 
 def _is_exact(observed: _Observed, ended: float) -> bool:
@@ -335,20 +271,3 @@ def _is_mapped(pid: int, file: Path) -> bool | None:
         return os.fsencode(file) in Path(f"/proc/{pid}/maps").read_bytes()
     except OSError:
         return None
-
-
-def _stat_fields(pid: int) -> list[str]:
-    """Of /proc/PID/stat, but for the first two: the second, a name in parentheses, may hold spaces."""
-    text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    return text.rpartition(")")[2].split()
-
-
-def _status_fields(pid: int) -> dict[str, str]:
-    """Of /proc/PID/status."""
-    # The name may be any bytes, and hold other ends of lines than the kernel's.
-    text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
-    return dict(line.split(":", 1) for line in text.split("\n") if ":" in line)
-
-
-def _kilobytes(text: str) -> int:
-    return int(text.split(maxsplit=1)[0]) * 1024

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from hakmem.measure import Measurement, SignalGuard, Streams
+from hakmem.measure import Measurement, Streams
 from hakmem.replay import Input
+from hakmem.signals import SignalGuard
 
 _STDERR_LINES_KEPT = 5
 

@@ -8,9 +8,10 @@ from typing import TypeVar
 
 from hakmem.allocators import Allocator, environment_for
 from hakmem.errors import EXIT_NOT_EXECUTABLE, HakmemError
-from hakmem.measure import SignalGuard, run_measured
+from hakmem.measure import run_measured
 from hakmem.replay import Input
 from hakmem.rounds import Round, begin_round, run_round
+from hakmem.signals import SignalGuard
 
 _Side = TypeVar("_Side")
 

@@ -10,9 +10,10 @@ from pathlib import Path
 from hakmem import preload
 from hakmem.ending import shell_status
 from hakmem.errors import EXIT_NOT_EXECUTABLE, HakmemError
-from hakmem.measure import SignalGuard, run_measured
+from hakmem.measure import run_measured
 from hakmem.replay import Input
 from hakmem.rounds import Round, StoppedError, begin_round, run_round
+from hakmem.signals import SignalGuard
 
 HAKMEM_SIDE = "HAKMEM"
 LIBC_SIDE = "libc"

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hakmem.measure import SignalGuard
+from hakmem.signals import SignalGuard
 
 from .command import REPOSITORY, Command
 from .conftest import Compile

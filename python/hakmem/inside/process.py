@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hakmem.inside.names import printable
+from hakmem.proc import name_and_stat_fields, status_fields
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _ENDED_STATES = ("Z", "X")
@@ -86,32 +87,24 @@ def look_up(pid: int) -> Process | None:
     """The process that has this number now; none if it has ended, even if nobody has waited for it."""
     folder = Path(f"/proc/{pid}")
     try:
-        name, fields = _name_and_fields(folder)
-        status = (folder / "status").read_text(encoding="utf-8", errors="replace")
+        name, fields = name_and_stat_fields(folder)
+        status = status_fields(pid)
         if fields[0] in _ENDED_STATES and _has_ended(_folder_with_memory(pid)):
             return None
     except OSError:
         return None
-    lines = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
     return Process(
         pid=pid,
-        own_pid=int(lines["NSpid"].split()[-1]) if "NSpid" in lines else pid,
+        own_pid=int(status["NSpid"].split()[-1]) if "NSpid" in status else pid,
         namespace=namespace_of(pid),
         name=printable(name),
-        uid=int(lines["Uid"].split()[1]),
+        uid=int(status["Uid"].split()[1]),
         start_ticks=int(fields[19]),
     )
 
 
-def _name_and_fields(folder: Path) -> tuple[str, list[str]]:
-    """The name of a process or a thread, and what follows it in its line: the third field and all others."""
-    line = (folder / "stat").read_text(encoding="utf-8", errors="replace")
-    name, _, rest = line.partition("(")[2].rpartition(")")
-    return name, rest.split()
-
-
 def _has_ended(folder: Path) -> bool:
-    return _name_and_fields(folder)[1][0] in _ENDED_STATES
+    return name_and_stat_fields(folder)[1][0] in _ENDED_STATES
 
 
 def _folder_with_memory(pid: int) -> Path:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any
+from typing import IO
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.live import Live
@@ -29,6 +29,7 @@ from hakmem.inside.symbols import Symbolizer, parse_mappings
 from hakmem.inside.target import Target, open_target
 from hakmem.inside.top_view import top_view
 from hakmem.program import cannot_execute
+from hakmem.signals import Handlers
 
 _PLAIN_HEIGHT = 30  # where there is no terminal to fit in
 _SITES = 5
@@ -199,24 +200,23 @@ def _columns(to: Console) -> int:
         return to.width
 
 
-class _Signals:
+class _Signals(Handlers):
     """Passes signals on to the program, from before it starts. The terminal interrupts it by itself, and it
     may have its own way to end: only the second interrupt ends it."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._child: subprocess.Popen[bytes] | None = None
         self._early: list[int] = []
         self._interrupts = 0
-        self._saved: dict[int, Any] = {}
 
     def __enter__(self) -> "_Signals":
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            self._saved[number] = signal.signal(number, self._pass_on)
+            self.set(number, self._pass_on)
         return self
 
     def __exit__(self, *_: object) -> None:
-        for number, handler in self._saved.items():
-            signal.signal(number, handler)
+        self.put_back()
 
     def go_to(self, child: "subprocess.Popen[bytes]") -> None:
         self._child = child

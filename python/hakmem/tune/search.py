@@ -11,9 +11,10 @@ from pathlib import Path
 from hakmem.allocators import HAKMEM, Allocator
 from hakmem.ending import shell_status
 from hakmem.errors import HakmemError
-from hakmem.measure import Measurement, SignalGuard
+from hakmem.measure import Measurement
 from hakmem.rounds import Round, StoppedError
 from hakmem.runner import Runner, order_of
+from hakmem.signals import SignalGuard
 from hakmem.tune.bandit import Bandit
 from hakmem.tune.policies import REFERENCE, Policy, environment_of, settings_of, together
 
