@@ -22,6 +22,14 @@ def test_what_a_program_asks_for_its_blocks_ends_with_them(
     assert int(finished.text) <= TOUCHED_KB + BESIDE_THEM_KB, finished
 
 
+def test_no_block_that_is_shorter_than_a_huge_page_gets_one(runner: Runner, builder: Builder) -> None:
+    """Two of them would get one together, and so would whatever comes to lie there later."""
+    sizes = ["-DASKING_KIB=1024", "-DOTHER_KIB=900"]
+    program = builder.program("c/huge_pages_asked_for.c", *sizes, suffix="-large")
+    finished = runner.run([program], env={"HAKMEM_HUGE_PAGES": "0"})
+    assert int(finished.text) <= TOUCHED_KB + BESIDE_THEM_KB, finished
+
+
 def test_what_the_library_asks_for_them_does_so_too(runner: Runner, builder: Builder) -> None:
     finished = runner.run([builder.program("c/huge_pages_asked_for.c"), "not"])
     assert int(finished.text) <= TOUCHED_KB + BESIDE_THEM_KB, finished

@@ -15,10 +15,15 @@ int madvise(void *address, size_t bytes, int advice) {
 }
 #endif
 
+#ifndef ASKING_KIB
+#define ASKING_KIB (4 * 1024 + 4)
+#define OTHER_KIB (3 * 1024)
+#endif
+
 enum { BLOCKS = 50 };
 
-static const size_t ASKING_BYTES = ((size_t)4 << 20) + 4096;
-static const size_t OTHER_BYTES = (size_t)3 << 20;
+static const size_t ASKING_BYTES = (size_t)ASKING_KIB << 10;
+static const size_t OTHER_BYTES = (size_t)OTHER_KIB << 10;
 static const size_t STRIDE_BYTES = (size_t)512 << 10;
 
 static void ask(char *block) {
