@@ -42,9 +42,9 @@ HAK_EXPORT void *hak_calloc(size_t count, size_t size);
 
 /* As realloc: NULL `ptr` allocates; `size` 0 frees `ptr` and returns NULL (as glibc). NULL with errno
  * ENOMEM on failure, and the old block is untouched; never where it could hold `size`. In place where the
- * block, or its run, can hold `size` and more than half of it stays in use; huge blocks move by mremap, not
- * by copying. A block that grows by a sixteenth at most, to 64 KiB, gets room for up to a quarter more than
- * `size`, above 16 KiB for up to half, so that it is not copied each time. */
+ * block, or its run, can hold `size`, which is of the same lane, and more than half of it stays in use; huge
+ * blocks move by mremap, not by copying. A block that grows by a sixteenth at most, to 64 KiB, gets room for
+ * up to a quarter more than `size`, above 16 KiB for up to half, so that it is not copied each time. */
 HAK_EXPORT void *hak_realloc(void *ptr, size_t size);
 
 /* `alignment` must be a power of two (any, beyond a page too), else NULL and EINVAL; ENOMEM as malloc. */
@@ -141,10 +141,10 @@ HAK_EXPORT int hak_sites_json(int fd);
  * write return 0, or -1 with errno: ENOMEM or what write says. They hold no lock while they write. */
 
 /* Samples one block for every `interval_bytes` from now on, and forgets what was sampled before; where that
- * is what happens already, nothing changes. With 0 the interval is what the option prof_interval says, by
- * default 512 KiB, which grows once there are more than 4096 samples a second (docs/profiling.md). Other
- * threads follow after at most a MiB of their own allocations. Returns 0, or -1 with EINVAL (more than 1 TiB)
- * or ENOTSUP (libc's allocator is in force). */
+ * is what happens already, nothing changes, nor does with 0 while any sampling is on. Otherwise with 0 the
+ * interval is what the option prof_interval says, by default 512 KiB, which grows once there are more than
+ * 4096 samples a second (docs/profiling.md). Other threads follow after at most a MiB of their own
+ * allocations. Returns 0, or -1 with EINVAL (more than 1 TiB) or ENOTSUP (libc's allocator is in force). */
 HAK_EXPORT int hak_profile_start(size_t interval_bytes);
 
 /* Ends sampling; the blocks that were sampled are still followed until they are freed. Returns 0. */

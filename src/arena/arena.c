@@ -43,6 +43,30 @@ struct region *arena_add_region(size_t superslabs, bool only_huge) {
     return r;
 }
 
+COLD bool arena_region_idle(const struct region *r) {
+    size_t first = r->first_free_slab / SLABS_PER_SUPERSLAB;
+    for (size_t s = first; s < r->committed; s++) {
+        unsigned metadata = s == first ? r->first_free_slab % SLABS_PER_SUPERSLAB : 0;
+        if ((r->states[s].free | bits32_below(metadata)) != UINT32_MAX) {
+            return false;
+        }
+    }
+    return true;
+}
+
+COLD void arena_end_region(struct region *r) {
+    for (size_t s = 0; s < r->committed; s++) {
+        arena.dirty_slabs -= bit_count(r->states[s].dirty);
+        dense_note_ahead(&r->states[s], 0);
+    }
+    if (arena.left.region == r) {
+        arena.left.region = NULL;
+    }
+    *(r->previous == NULL ? &arena.oldest : &r->previous->next) = r->next;
+    *(r->next == NULL ? &arena.newest : &r->next->previous) = r->previous;
+    region_end(r);
+}
+
 /* Ends the regions for huge blocks that no block is in: the address space that they hold may be what is
  * missing. */
 COLD bool arena_end_idle_regions(void) {

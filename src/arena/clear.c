@@ -24,8 +24,6 @@
 #define DENSE_PAGES (LOOKED_PAGES / 2)
 /* Blocks between two looks, at most, while they are not sparse. */
 #define WAIT_MOST 15
-/* With so much that may stay, the program wants to wait for no page: see api/keep.c. */
-#define KEEPS_ALL_BYTES ((uint64_t)1 << 40)
 
 /* relaxed everywhere: hints, which threads may overwrite for each other */
 static struct kind {
@@ -80,7 +78,7 @@ bool clear_by_purge(uintptr_t block, struct zeros zeros) {
     size_t bytes = arena_span(head);
     struct kind *kind = kind_of(bytes);
     /* Looks are what HUGE_PAGES=0 is for where a sandbox does not allow them. */
-    if (!option_bool(OPTION_HUGE_PAGES) || option_number(OPTION_RETAIN_MIN) >= KEEPS_ALL_BYTES) {
+    if (!option_bool(OPTION_HUGE_PAGES) || retention_keeps_all()) {
         return false;
     }
     unsigned wait = get(&kind->wait);

@@ -17,36 +17,12 @@
 /* A superslab of which no more slabs than this are resident may come anew as a huge page. */
 #define SPARSE_SLABS 8
 
-bool arena_region_idle(const struct region *r) {
-    size_t first = r->first_free_slab / SLABS_PER_SUPERSLAB;
-    for (size_t s = first; s < r->committed; s++) {
-        unsigned metadata = s == first ? r->first_free_slab % SLABS_PER_SUPERSLAB : 0;
-        if ((r->states[s].free | bits32_below(metadata)) != UINT32_MAX) {
-            return false;
-        }
-    }
-    return true;
-}
-
-void arena_end_region(struct region *r) {
-    for (size_t s = 0; s < r->committed; s++) {
-        arena.dirty_slabs -= bit_count(r->states[s].dirty);
-        dense_note_ahead(&r->states[s], 0);
-    }
-    if (arena.left.region == r) {
-        arena.left.region = NULL;
-    }
-    *(r->previous == NULL ? &arena.oldest : &r->previous->next) = r->next;
-    *(r->next == NULL ? &arena.newest : &r->next->previous) = r->previous;
-    region_end(r);
-}
-
 /* Looks for the run in a new region of at least `with_slack` superslabs. One that is of no use for it must
  * not stay: each failure would leave one more, and what its metadata takes is not there for blocks. */
 static bool fits_in_new(size_t superslabs, size_t alignment, size_t with_slack, struct huge_fit *best) {
     struct region *r = arena_add_region(with_slack, with_slack > region_shared_superslabs());
-    bool fits = r != NULL && huge_fit_find(superslabs, alignment, 0, best);
-    if (r != NULL && (!fits || best->region != r)) {
+    bool fits = r != NULL && huge_fit_find(r, superslabs, alignment, 0, best);
+    if (r != NULL && !fits) {
         arena_end_region(r);
     }
     return fits;
@@ -126,11 +102,11 @@ struct slab *arena_take_huge(size_t bytes, size_t alignment, bool grows, struct 
     }
     lock_acquire(&arena.lock);
     size_t room = grows ? room_to_grow(superslabs) : 0;
-    bool fits = huge_fit_find(superslabs, alignment, room, &place) ||
+    bool fits = huge_fit_find(arena.oldest, superslabs, alignment, room, &place) ||
                 fits_in_new(superslabs, alignment, with_slack, &place);
     if (!fits) {
         arena_wait_for_purge(); /* as in arena_take */
-        fits = huge_fit_find(superslabs, alignment, room, &place) ||
+        fits = huge_fit_find(arena.oldest, superslabs, alignment, room, &place) ||
                (arena_end_idle_regions() && fits_in_new(superslabs, alignment, with_slack, &place));
     }
     if (fits) {
@@ -177,9 +153,10 @@ void arena_give_huge(struct slab *head, bool resident) {
     size_t bytes = arena_span(head);
     bool huge_pages = head->huge_pages;
     huge_pages_given(head, resident);
-    /* New pages where old ones were moved from or to: the kernel keeps areas apart there that belong
-     * together, and what the program may have done to its pages stays with them. */
-    if (head->moved || !resident) {
+    /* New pages where old ones were moved from or, if the program can wait for them, to: the kernel keeps
+     * areas apart there that belong together, and what the program may have done to its pages stays with
+     * them. */
+    if (!resident || (head->moved && !retention_keeps_all())) {
         behind_give_up(head); /* what is lost must not be purged */
         void *start = (void *)region_superslab_address(r, run.first);
         if (os_renew(start, run.count << SUPERSLAB_SHIFT)) {

@@ -8,6 +8,7 @@ bool huge_fit_is_free(const struct region *r, size_t s) {
 
 /* What is searched for. */
 struct search {
+    struct region *region; /* the first that is searched */
     size_t superslabs;
     size_t step;  /* between places where it may begin */
     size_t room;  /* superslabs that should be free from there on */
@@ -124,21 +125,63 @@ static void fit_within(const struct search *search, struct region *r, size_t beg
     }
 }
 
-/* The best of all free runs: see huge_fit.h. */
+/* The first superslab of the free stretch that has superslab `s`. */
+static size_t stretch_begin(const struct region *r, size_t s) {
+    while (s > 0 && huge_fit_is_free(r, s - 1)) {
+        s--;
+    }
+    return s;
+}
+
+/* The first superslab from `from` on that is wholly free and has a resident slab; r->superslabs if there is
+ * none. */
+static size_t next_dirty(const struct region *r, size_t from) {
+    for (size_t w = from / 64; w * 64 < r->superslabs; w++) {
+        uint64_t dirty = dirty_word(r, w, from, r->superslabs);
+        dirty &= dirty != 0 ? free_word(r, w) : 0;
+        if (dirty != 0) {
+            return w * 64 + bit_lowest(dirty);
+        }
+    }
+    return r->superslabs;
+}
+
+/* The best of the runs in all free stretches or, if `dirty`, in those of which something is resident. Ends
+ * with the first of which none can be better. */
+static void look_for_run(const struct search *search, bool dirty, struct huge_fit *best) {
+    bool any_will_do = search->room == 0 && !search->sparing;
+    size_t most = dirty ? search->superslabs * SLABS_PER_SUPERSLAB : 0;
+    for (struct region *r = search->region; r != NULL; r = r->next) {
+        for (size_t begin = 0, end = 0; begin < r->superslabs;) {
+            begin = dirty ? next_dirty(r, end) : next_of(r, end, true);
+            begin = dirty && begin < r->superslabs ? stretch_begin(r, begin) : begin;
+            end = next_of(r, begin, false);
+            fit_within(search, r, begin, end, best);
+            if (any_will_do && best->region == r && best->length == search->superslabs &&
+                best->dirty >= most) {
+                return;
+            }
+        }
+    }
+}
+
+/* The best of all free runs: see huge_fit.h. What is resident decides before lengths do. */
 static bool find_run(const struct search *search, struct huge_fit *best) {
     best->region = NULL;
-    for (struct region *r = arena.oldest; r != NULL; r = r->next) {
-        for (size_t begin = next_of(r, 0, true); begin < r->superslabs;) {
-            size_t end = next_of(r, begin, false);
-            fit_within(search, r, begin, end, best);
-            begin = next_of(r, end, true);
-        }
+    best->dirty = 0;
+    if (search->room == 0 && !search->sparing) {
+        look_for_run(search, true, best);
+    }
+    if (best->dirty == 0) {
+        best->region = NULL; /* of equals, one further down may be lower */
+        look_for_run(search, false, best);
     }
     return best->region != NULL;
 }
 
-bool huge_fit_find(size_t superslabs, size_t alignment, size_t room, struct huge_fit *best) {
-    struct search search = {superslabs, max_size(alignment >> SUPERSLAB_SHIFT, 1), room, false};
+bool huge_fit_find(struct region *region, size_t superslabs, size_t alignment, size_t room,
+                   struct huge_fit *best) {
+    struct search search = {region, superslabs, max_size(alignment >> SUPERSLAB_SHIFT, 1), room, false};
     if (!find_run(&search, best)) {
         return false;
     }

@@ -52,7 +52,7 @@ struct arena {
     size_t refused_slabs;      /* dirty ones that the OS would not take back, while `refused` holds */
     struct backoff refused;
     bool memory_locked; /* the program has locked memory: what is committed of regions `locked` is resident */
-    bool locked_in_new; /* regions that are made from now on are `locked` */
+    bool locked_in_new; /* what is made usable from now on is locked, and new regions are `locked` */
     size_t grown_superslabs; /* what the longest block that grew of late came to */
     struct left left;
     struct retention retention;

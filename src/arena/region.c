@@ -215,19 +215,25 @@ void region_end(struct region *r) {
     os_release(base, bytes);
 }
 
-bool region_commit(struct region *r, uint32_t count, bool exactly) {
+/* Makes the superslabs from the last usable one on, up to `target`, usable. */
+static bool commit_to(const struct region *r, uint32_t target, enum region_commit how) {
+    void *from = (void *)region_superslab_address(r, r->committed);
+    size_t bytes = (size_t)(target - r->committed) << SUPERSLAB_SHIFT;
+    return os_commit(from, bytes) && (how != REGION_LOCKS || os_lock(from, bytes));
+}
+
+bool region_commit(struct region *r, uint32_t count, enum region_commit how) {
     if (count <= r->committed) {
         return true;
     }
     uint32_t step = (uint32_t)max_size(COMMIT_STEP_MIN, r->committed / 4);
-    uint32_t most = exactly ? count : (uint32_t)max_size(count, r->committed + step);
+    uint32_t most = how == REGION_COMMITS_MORE ? (uint32_t)max_size(count, r->committed + step) : count;
     uint32_t target = (uint32_t)min_size(most, r->superslabs);
-    void *from = (void *)region_superslab_address(r, r->committed);
-    if (!os_commit(from, (size_t)(target - r->committed) << SUPERSLAB_SHIFT)) {
-        target = count;
-        if (!os_commit(from, (size_t)(target - r->committed) << SUPERSLAB_SHIFT)) {
+    while (!commit_to(r, target, how)) {
+        if (target == count) {
             return false;
         }
+        target = count;
     }
     open_to(r, target);
     return true;

@@ -120,9 +120,11 @@ size_t region_shared_superslabs(void);
 /* Unmaps a region that is wholly free, and that nobody can have a slab of: it was only_huge, or the lock is
  * held since it was made. Arena lock held. */
 void region_end(struct region *region);
-/* Makes superslabs below `count` usable, and some more unless `exactly`. False if the OS refuses. Arena lock
- * held. */
-bool region_commit(struct region *region, uint32_t count, bool exactly);
+/* How many superslabs to make usable: some more than are needed; just these, which are resident then, because
+ * their region is locked; or just these, and locks them. */
+enum region_commit { REGION_COMMITS_MORE, REGION_IS_LOCKED, REGION_LOCKS };
+/* Makes superslabs below `count` usable. False if the OS refuses. Arena lock held. */
+bool region_commit(struct region *region, uint32_t count, enum region_commit how);
 /* Brings the region's bitmaps up to date after the state of `superslab` has changed. Arena lock held. */
 void region_note(struct region *region, size_t superslab);
 

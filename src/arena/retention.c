@@ -23,6 +23,13 @@
 /* `taken_again` grows no further, because more could not be forgotten soon: 64 MiB. */
 #define TAKEN_AGAIN_MOST_SLABS ((size_t)1024)
 
+/* With so much that may stay, all does: see api/keep.c. */
+#define KEEPS_ALL_BYTES ((uint64_t)1 << 40)
+
+COLD bool retention_keeps_all(void) {
+    return option_number(OPTION_RETAIN_MIN) >= KEEPS_ALL_BYTES;
+}
+
 size_t retention_share(size_t used, bool scarce) {
     size_t least = option_number(OPTION_RETAIN_MIN) >> SLAB_SHIFT;
     size_t share = max_size(least, used * option_number(OPTION_RETAIN_PERCENT) / 100);

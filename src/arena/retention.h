@@ -30,6 +30,8 @@ struct missed {
                       * superslab are purged in that */
 };
 
+/* Whether the program is not to wait for a page later: what it frees stays. */
+bool retention_keeps_all(void);
 /* Free slabs that may be resident without the grace while `used` are in use; fewer where memory is `scarce`.
  */
 size_t retention_share(size_t used, bool scarce);

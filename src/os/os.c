@@ -168,6 +168,11 @@ bool os_commit(void *address, size_t bytes) {
     return true;
 }
 
+COLD bool os_lock(void *address, size_t bytes) {
+    count_call();
+    return KEEPING_ERRNO(long, syscall(SYS_mlock, address, bytes)) == 0;
+}
+
 bool os_populate(void *address, size_t bytes) {
     count_call();
     return KEEPING_ERRNO(int, madvise(address, bytes, MADV_POPULATE_WRITE)) == 0;

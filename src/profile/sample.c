@@ -277,5 +277,8 @@ void profile_lock_for_fork(void) {
 }
 
 void profile_unlock_after_fork(bool child) {
+    if (child) {
+        profile.grows = false; /* another thread's doing */
+    }
     lock_end_fork(&profile.lock, child);
 }

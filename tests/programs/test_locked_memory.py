@@ -39,6 +39,13 @@ def test_what_is_had_after_the_lock_is_locked_only_if_the_program_says_so(
     assert int(finished.text) <= BESIDE_TOUCHED_PAGES_MIB, finished
 
 
+def test_what_is_had_from_now_on_is_locked_where_the_program_says_only_that(
+    runner: Runner, builder: Builder
+) -> None:
+    finished = runner.run([builder.program("c/locked_from_now_on.c")])
+    assert int(finished.text) <= BESIDE_TOUCHED_PAGES_MIB, finished
+
+
 @pytest.mark.parametrize("how", ["lock", "ask"])
 def test_a_real_time_program_has_no_faults_for_what_it_had_before(
     runner: Runner, builder: Builder, how: str
@@ -47,6 +54,11 @@ def test_a_real_time_program_has_no_faults_for_what_it_had_before(
     at_once, after_a_while = map(int, finished.text.split())
     assert at_once <= PAGES_OF_ONE_ROUND // 50, finished
     assert after_a_while <= PAGES_OF_ONE_ROUND // 100, finished
+
+
+def test_it_has_none_for_a_buffer_that_realloc_has_moved(runner: Runner, builder: Builder) -> None:
+    finished = runner.run([builder.program("c/real_time_that_grows.c")])
+    assert int(finished.text) <= PAGES_OF_ONE_ROUND // 50, finished
 
 
 def test_the_user_decides_what_a_program_keeps(runner: Runner, builder: Builder) -> None:
