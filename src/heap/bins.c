@@ -168,7 +168,7 @@ COLD void bin_settle_after_fork(struct heap *heap, unsigned size_class) {
     }
 }
 
-COLD static void retire(struct heap *heap, struct slab *slab, uint64_t pending[2]) {
+static void retire(struct heap *heap, struct slab *slab, uint64_t pending[2]) {
     fresh_add(heap, -fresh_bytes_of(slab)); /* slack from here on */
     slack_add(heap, (int64_t)slab_settle(slab, pending));
     lock_acquire(&heap->lock);
@@ -177,7 +177,7 @@ COLD static void retire(struct heap *heap, struct slab *slab, uint64_t pending[2
     bin_release_if_free(heap, slab);
 }
 
-COLD void bin_retire(struct heap *heap, unsigned size_class) {
+void bin_retire(struct heap *heap, unsigned size_class) {
     struct bin *bin = &heap->bins[size_class];
     struct slab *slab = bin->current;
     if (slab != NULL) {

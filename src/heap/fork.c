@@ -34,15 +34,8 @@ static bool fork_has_no_locks(void) {
     return atomic_load_explicit(&fork_is_alone, memory_order_relaxed);
 }
 
-/* Takes the locks in the order in which they nest; none where there is no other thread to be locked out:
- * the handler of a signal that came in the midst of malloc may fork, and would wait for what it has
- * interrupted. */
-static void before_fork(void) {
-    bool alone = heap_is_alone();
-    atomic_store_explicit(&fork_is_alone, alone, memory_order_relaxed);
-    if (alone) {
-        return;
-    }
+/* Takes the locks in the order in which they nest. */
+static COLD void lock_all(void) {
     decay_prepare_for_fork();
     if (_IO_list_lock != NULL) {
         _IO_list_lock();
@@ -56,20 +49,7 @@ static void before_fork(void) {
     options_lock_for_fork(); /* taken in events, too, with the shared heap's or the samples' held */
 }
 
-static void after_fork(bool child) {
-    if (child) {
-        os_note_process();
-        cgroup_forget();
-        holes_follow_into_child();
-        sampling_follow_into_child();
-    }
-    if (fork_has_no_locks()) {
-        if (child) {
-            arena_follow_into_child();
-            heap_follow_into_child(thread_heap_now());
-        }
-        return;
-    }
+static COLD void unlock_all(bool child) {
     options_unlock_after_fork(child);
     profile_unlock_after_fork(child);
     arena_unlock_after_fork(child);
@@ -86,6 +66,31 @@ static void after_fork(bool child) {
         holes_turn_lost_by_fork();
         slack_lock_lost_by_fork();
         heap_collect_lost_by_fork();
+    }
+}
+
+/* Takes no locks where there is no other thread to be locked out: the handler of a signal that came in the
+ * midst of malloc may fork, and would wait for what it has interrupted. */
+static void before_fork(void) {
+    bool alone = heap_is_alone();
+    atomic_store_explicit(&fork_is_alone, alone, memory_order_relaxed);
+    if (!alone) {
+        lock_all();
+    }
+}
+
+static void after_fork(bool child) {
+    if (child) {
+        os_note_process();
+        cgroup_forget();
+        holes_follow_into_child();
+        sampling_follow_into_child();
+    }
+    if (!fork_has_no_locks()) {
+        unlock_all(child);
+    } else if (child) {
+        arena_follow_into_child();
+        heap_follow_into_child(thread_heap_now());
     }
 }
 

@@ -1,6 +1,7 @@
 #include "heap/heap_table.h"
 
 #include "arena/arena.h"
+#include "heap/slack.h"
 #include "os/os.h"
 
 #include <stddef.h>
@@ -103,6 +104,7 @@ static struct heap *make(uint32_t id, enum heap_state state) {
     /* relaxed: the release store of the table entry publishes it */
     atomic_store_explicit(&heap->state, state, memory_order_relaxed);
     heap->tag = page_word(id, 0);
+    heap->unlooked_bytes = SLACK_LOOK_BYTES;
     heap->slots_free = heap_first_slot(heap);
     heap->slots_end = (void **)(void *)((char *)heap + HEAP_BYTES);
     return heap;
@@ -139,4 +141,24 @@ struct heap *heap_make(enum heap_state state) {
         atomic_store_explicit(&id_limit, id + 1, memory_order_release);
     }
     return heap;
+}
+
+COLD void heap_count_states(struct heap_counts *out) {
+    *out = (struct heap_counts){0, 0, 0};
+    for (uint32_t id = 1; id < heap_id_limit(); id++) {
+        /* relaxed: a statistic */
+        switch (atomic_load_explicit(&heap_by_id(id)->state, memory_order_relaxed)) {
+        case HEAP_ABANDONED:
+            out->abandoned++;
+            break;
+        case HEAP_SHARED:
+            out->shared++;
+            break;
+        case HEAP_OF_SAMPLES:
+            break;
+        default:
+            out->active++;
+            break;
+        }
+    }
 }

@@ -18,6 +18,12 @@ uint32_t heap_id_limit(void);
 /* A new heap, in the table and in `state`; NULL if there is no memory or no id. Registry's lock held. */
 struct heap *heap_make(enum heap_state state);
 
+/* How many heaps are in which state; the heap of samples is in none. Any thread; a statistic. */
+struct heap_counts {
+    uint64_t active, abandoned, shared;
+};
+void heap_count_states(struct heap_counts *out);
+
 /* Where the room for the heap's magazines' arrays begins. */
 static inline void **heap_first_slot(struct heap *heap) {
     return (void **)(void *)(heap + 1);

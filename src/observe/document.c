@@ -8,42 +8,12 @@
 #include "heap/heap_table.h"
 #include "observe/counters.h"
 #include "observe/json.h"
+#include "observe/uptime.h"
 #include "options/options.h"
 #include "os/clock.h"
 #include "os/os.h"
 
 #include <errno.h>
-
-OFTEN uint64_t loaded_ms(void) {
-    static _Atomic uint64_t loaded;
-    uint64_t now = os_now_ms_by_call();
-    uint64_t none = 0;
-    /* relaxed: a number that orders nothing */
-    return atomic_compare_exchange_strong_explicit(&loaded, &none, now, memory_order_relaxed,
-                                                   memory_order_relaxed)
-               ? now
-               : none;
-}
-
-void count_heap_states(struct heap_counts *out) {
-    *out = (struct heap_counts){0, 0, 0};
-    for (uint32_t id = 1; id < heap_id_limit(); id++) {
-        /* relaxed: a statistic */
-        switch (atomic_load_explicit(&heap_by_id(id)->state, memory_order_relaxed)) {
-        case HEAP_ABANDONED:
-            out->abandoned++;
-            break;
-        case HEAP_SHARED:
-            out->shared++;
-            break;
-        case HEAP_OF_SAMPLES:
-            break;
-        default:
-            out->active++;
-            break;
-        }
-    }
-}
 
 static void write_head(struct json *json) {
     uint64_t loaded = loaded_ms();
@@ -211,7 +181,7 @@ static void write_counters(struct json *json) {
 
 static void write_rest(struct json *json) {
     struct heap_counts heaps;
-    count_heap_states(&heaps);
+    heap_count_states(&heaps);
     json_open(json, "heaps", '{');
     json_number(json, "active", heaps.active);
     json_number(json, "abandoned", heaps.abandoned);

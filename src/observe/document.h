@@ -14,13 +14,4 @@
  * empty: it is by far the longest part. */
 void document_write(struct output *out, const struct census *census, bool with_classes);
 
-/* How many heaps are in which state; the heap of samples is in none. */
-struct heap_counts {
-    uint64_t active, abandoned, shared;
-};
-void count_heap_states(struct heap_counts *out);
-
-/* When the library was loaded, which is when this was first called, in milliseconds of os_now_ms. */
-uint64_t loaded_ms(void);
-
 #endif

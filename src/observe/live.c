@@ -11,6 +11,7 @@
 #include "observe/live_page.h"
 #include "observe/request.h"
 #include "observe/stats.h"
+#include "observe/uptime.h"
 #include "options/options.h"
 #include "os/clock.h"
 #include "os/os.h"

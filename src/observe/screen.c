@@ -4,9 +4,11 @@
 #include "arena/arena.h"
 #include "arena/page_map.h"
 #include "base/version.h"
+#include "heap/heap_table.h"
 #include "observe/counters.h"
 #include "observe/document.h"
 #include "observe/sites_text.h"
+#include "observe/uptime.h"
 #include "os/os.h"
 
 #include <errno.h>
@@ -168,7 +170,7 @@ static void write_blocks(struct output *out, const uint64_t *n) {
 static void write_events(struct output *out, const struct counter_values *values) {
     const uint64_t *n = values->counters;
     struct heap_counts heaps;
-    count_heap_states(&heaps);
+    heap_count_states(&heaps);
     out_string(out, "events\n");
     write_blocks(out, n);
     COUNTS(out, "slabs", {n[COUNTER_SLABS_CREATED], "created,"},

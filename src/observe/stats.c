@@ -4,6 +4,7 @@
 #include "arena/page_map.h"
 #include "arena/region.h"
 #include "base/bits.h"
+#include "heap/heap_table.h"
 #include "observe/census.h"
 #include "observe/counters.h"
 #include "observe/document.h"
@@ -75,7 +76,7 @@ void stats_get(hak_stats_t *out) {
     memset(out, 0, sizeof *out);
     get_memory(out);
     get_counters(out);
-    count_heap_states(&heaps);
+    heap_count_states(&heaps);
     out->heaps_active = heaps.active + heaps.shared;
     out->heaps_abandoned = heaps.abandoned;
     out->exact_classes = size_class_count_exact();

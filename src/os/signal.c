@@ -25,7 +25,7 @@ static bool tells_of_a_crash(int number) {
     return false;
 }
 
-bool os_on_signal(int number, void (*handler)(int number)) {
+COLD bool os_on_signal(int number, void (*handler)(int number)) {
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = handler;

@@ -1,16 +1,23 @@
 /* code_at_exit LIBRARY PROGRAM ARGUMENT...: runs the program with the library preloaded, and prints how many
- * kB of the library's code were resident when it ended. */
+ * kB of the library's code were resident when it ended, and how many ms it had run. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static void fail(const char *what) {
     perror(what);
     exit(1);
+}
+
+static long now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 static void become(char **argv) {
@@ -59,12 +66,13 @@ int main(int argc, char **argv) {
     if (!WIFSTOPPED(status) || ptrace(PTRACE_SETOPTIONS, pid, NULL, (void *)PTRACE_O_TRACEEXIT) != 0) {
         fail("ptrace");
     }
+    long begun_ms = now_ms();
     int passed_on = 0;
     while (ptrace(PTRACE_CONT, pid, NULL, (void *)(long)passed_on) == 0 && waitpid(pid, &status, 0) == pid &&
            WIFSTOPPED(status)) {
         int is_end = status >> 8 == (SIGTRAP | PTRACE_EVENT_EXIT << 8);
         if (is_end) {
-            printf("%ld\n", resident_code_kb(pid, argv[1]));
+            printf("%ld %ld\n", resident_code_kb(pid, argv[1]), now_ms() - begun_ms);
         }
         passed_on = is_end ? 0 : WSTOPSIG(status);
     }
