@@ -47,13 +47,11 @@ COLD void arena_note_resident(struct region *r, uint32_t first) {
 bool arena_commit(struct region *r, uint32_t count) {
     uint32_t had = r->committed;
     bool locked = arena.memory_locked && r->locked;
-    bool locks =
-        arena.locked_in_new && !locked; /* what is mapped already the kernel does not lock for that */
-    bool done = region_commit(r, count,
-                              locked  ? REGION_IS_LOCKED
-                              : locks ? REGION_LOCKS
-                                      : REGION_COMMITS_MORE);
-    if (UNLIKELY(locked || locks)) {
+    /* What is reserved already the kernel does not lock because later mappings are to be. */
+    enum region_commit unlocked = arena.locked_in_new ? REGION_LOCKS : REGION_COMMITS_MORE;
+    enum region_commit how = locked ? REGION_IS_LOCKED : unlocked;
+    bool done = region_commit(r, count, how);
+    if (UNLIKELY(how != REGION_COMMITS_MORE)) {
         arena_note_resident(r, had);
     }
     return done;

@@ -59,14 +59,13 @@ static int64_t distance(void) {
 /* What is to be done now and then: a program that only exchanges blocks for others of their size comes to no
  * other slow path, whatever it has left behind before. */
 static void keep_house(void) {
-    struct heap *heap = thread_heap_now();
-    bool has_heap = heap != &heap_of_no_thread; /* if not, the caller holds the shared heap's lock */
-    heap_event(has_heap ? HEAP_EVENT_UNLOCKED : HEAP_EVENT_IN_PROGRAM);
+    /* Without a heap, the caller holds the shared heap's lock. */
+    heap_event(thread_heap_now() != &heap_of_no_thread ? HEAP_EVENT_UNLOCKED : HEAP_EVENT_IN_PROGRAM);
     decay_look_if_much();
-    /* relaxed: see decay.h */
+    /* The heap may have been taken meanwhile. relaxed: see decay.h */
     if (UNLIKELY(atomic_load_explicit(&decay_idle_ticks, memory_order_relaxed) >= SLACK_IDLE_TICKS) &&
-        has_heap) {
-        slack_empty_caches(heap);
+        thread_heap_now() != &heap_of_no_thread) {
+        slack_empty_caches(thread_heap_now());
     }
 }
 
