@@ -156,18 +156,24 @@ void arena_give_huge(struct slab *head, bool resident) {
     /* New pages where old ones were moved from or, if the program can wait for them, to: the kernel keeps
      * areas apart there that belong together, and what the program may have done to its pages stays with
      * them. */
+    bool renewed = false;
     if (!resident || (head->moved && !retention_keeps_all())) {
         behind_give_up(head); /* what is lost must not be purged */
         void *start = (void *)region_superslab_address(r, run.first);
-        if (os_renew(start, run.count << SUPERSLAB_SHIFT)) {
+        renewed = os_renew(start, run.count << SUPERSLAB_SHIFT);
+        if (renewed) {
             os_ask_for_huge_pages(start, run.count << SUPERSLAB_SHIFT, false);
-            resident = false;
         } else if (!os_commit(start, run.count << SUPERSLAB_SHIFT)) {
             report_fallback(FALLBACK_RUN_LOST, run.count << SUPERSLAB_SHIFT);
             return; /* its addresses may be another mapping's by now: it stays taken */
         }
     }
     lock_acquire(&arena.lock);
+    if (renewed) {
+        resident = arena.locked_in_new; /* then the kernel has put memory behind the new pages at once */
+        head->tail_dirty = resident;
+        huge_pages = false;
+    }
     /* What is being purged is not free, and the region would not end with its block. */
     if (UNLIKELY(r->only_huge)) {
         behind_wait(&r->states[run.first + run.count - 1], UINT32_MAX);

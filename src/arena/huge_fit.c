@@ -127,10 +127,13 @@ static void fit_within(const struct search *search, struct region *r, size_t beg
 
 /* The first superslab of the free stretch that has superslab `s`. */
 static size_t stretch_begin(const struct region *r, size_t s) {
-    while (s > 0 && huge_fit_is_free(r, s - 1)) {
-        s--;
+    for (size_t w = s / 64 + 1; w-- > 0;) {
+        uint64_t taken = ~free_word(r, w) & (w == s / 64 ? bits_below((unsigned)(s % 64)) : UINT64_MAX);
+        if (taken != 0) {
+            return w * 64 + bit_highest(taken) + 1;
+        }
     }
-    return s;
+    return 0;
 }
 
 /* The first superslab from `from` on that is wholly free and has a resident slab; r->superslabs if there is

@@ -36,7 +36,8 @@ static inline uint32_t page_word_owner(uint32_t word) {
 
 /* Whether the word is that of a block of a size class. */
 static inline bool page_word_is_class(uint32_t word) {
-    return page_word_owner(word) - 1 < PAGE_OWNER_HUGE - 1; /* no word but 0 has the owner 0 */
+    const uint32_t first = page_word(1, 0);
+    return word - first < page_word(PAGE_OWNER_HUGE, 0) - first;
 }
 
 /* Reserves the map, and the table of regions with it, if there is address space enough. Called before the

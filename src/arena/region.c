@@ -219,7 +219,7 @@ void region_end(struct region *r) {
 static bool commit_to(const struct region *r, uint32_t target, enum region_commit how) {
     void *from = (void *)region_superslab_address(r, r->committed);
     size_t bytes = (size_t)(target - r->committed) << SUPERSLAB_SHIFT;
-    return os_commit(from, bytes) && (how != REGION_LOCKS || os_lock(from, bytes));
+    return how == REGION_LOCKS ? os_commit_locked(from, bytes) : os_commit(from, bytes);
 }
 
 bool region_commit(struct region *r, uint32_t count, enum region_commit how) {

@@ -33,7 +33,7 @@ void text_decimal(struct text *t, uint64_t value) {
     text_number(t, value, 10);
 }
 
-void text_hex(struct text *t, uint64_t value) {
+COLD void text_hex(struct text *t, uint64_t value) {
     text_string(t, "0x");
     text_number(t, value, 16);
 }

@@ -1,7 +1,6 @@
 #include "heap/heap_table.h"
 
 #include "arena/arena.h"
-#include "heap/slack.h"
 #include "os/os.h"
 
 #include <stddef.h>
@@ -104,7 +103,6 @@ static struct heap *make(uint32_t id, enum heap_state state) {
     /* relaxed: the release store of the table entry publishes it */
     atomic_store_explicit(&heap->state, state, memory_order_relaxed);
     heap->tag = page_word(id, 0);
-    heap->unlooked_bytes = SLACK_LOOK_BYTES;
     heap->slots_free = heap_first_slot(heap);
     heap->slots_end = (void **)(void *)((char *)heap + HEAP_BYTES);
     return heap;

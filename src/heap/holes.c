@@ -47,15 +47,7 @@ struct pass {
     } of[ARENA_HOLES_MOST];
 };
 
-static _Atomic uint64_t taken_again; /* bytes; relaxed everywhere: a guess is enough */
-
-void holes_note_taken(size_t bytes) {
-    atomic_fetch_add_explicit(&taken_again, bytes, memory_order_relaxed);
-}
-
-uint64_t holes_taken_again(void) {
-    return atomic_load_explicit(&taken_again, memory_order_relaxed);
-}
+_Atomic uint64_t holes_taken_bytes;
 
 static void charge(struct pass *pass, size_t units) {
     pass->units -= (unsigned)min_size(units, pass->units);

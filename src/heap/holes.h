@@ -34,11 +34,18 @@ void holes_turn_lost_by_fork(void);
 /* In a forked child: forgets that the OS refused to purge, because what the parent had locked is not locked
  * here. Takes no lock. */
 void holes_follow_into_child(void);
+/* Of holes_note_taken. relaxed everywhere: a guess is enough */
+extern INTERNAL _Atomic uint64_t holes_taken_bytes;
+
 /* Blocks are taken again from a slab of which `bytes` had been purged: where that is often, it was not worth
  * it. */
-void holes_note_taken(size_t bytes);
+static inline void holes_note_taken(size_t bytes) {
+    atomic_fetch_add_explicit(&holes_taken_bytes, bytes, memory_order_relaxed);
+}
 /* The sum of all `bytes` that holes_note_taken was told. */
-uint64_t holes_taken_again(void);
+static inline uint64_t holes_taken_again(void) {
+    return atomic_load_explicit(&holes_taken_bytes, memory_order_relaxed);
+}
 /* Any thread: purges all holes of the heap. */
 void holes_purge(struct heap *heap);
 

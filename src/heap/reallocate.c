@@ -68,9 +68,9 @@ static inline size_t room_to_grow(size_t held, size_t size) {
     return round_up(size, (size_t)1 << (bit_highest(size - 1) - steps_log2));
 }
 
-/* `p` is `large`, and must become larger. */
-static void *reallocate_by_copy(void *p, size_t held, size_t size, bool large) {
-    void *fresh = UNLIKELY(large) ? allocate_grown(size) : fast_allocate(room_to_grow(held, size));
+/* If `grows_large`, `p` is large and is to become larger. */
+static void *reallocate_by_copy(void *p, size_t held, size_t size, bool grows_large) {
+    void *fresh = UNLIKELY(grows_large) ? allocate_grown(size) : fast_allocate(room_to_grow(held, size));
     if (UNLIKELY(fresh == NULL)) {
         return reallocate_without_memory(p, held, size);
     }
@@ -124,7 +124,7 @@ static void *reallocate_large(void *p, size_t size) {
         large_note_resized(resized);
         return resized;
     }
-    resized = reallocate_by_copy(p, held, size, size > held);
+    resized = reallocate_by_copy(p, held, size, size > held && size > MID_MAX_BYTES);
     if (UNLIKELY(resized == p)) {
         (void)resize_large(p, held, size); /* there is no memory for a copy: as far as it goes */
     }

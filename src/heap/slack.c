@@ -220,7 +220,8 @@ void slack_look(struct heap *self) {
     count_again(found.bytes); /* where that was found, there may be as much again */
     bool is_over = excess() > 0;
     lock_release(&lock);
-    enum cached cached = self->lean_classes == 0 && !self->emptying ? cached_by(self) : CACHED_LITTLE;
+    bool may_cache_much = self->lean_classes == 0 && !self->emptying && slack_resident() > slack_allowed();
+    enum cached cached = UNLIKELY(may_cache_much) ? cached_by(self) : CACHED_LITTLE;
     if (cached != CACHED_LITTLE) {
         self->lean_classes = TINY_CLASSES;
         self->lean_looks = is_over ? LEAN_LOOKS : 0;

@@ -168,9 +168,16 @@ bool os_commit(void *address, size_t bytes) {
     return true;
 }
 
-COLD bool os_lock(void *address, size_t bytes) {
+COLD bool os_commit_locked(void *address, size_t bytes) {
+    if (!os_commit(address, bytes)) {
+        return false;
+    }
     count_call();
-    return KEEPING_ERRNO(long, syscall(SYS_mlock, address, bytes)) == 0;
+    if (KEEPING_ERRNO(long, syscall(SYS_mlock, address, bytes)) == 0) {
+        return true;
+    }
+    KEEPING_ERRNO(int, mprotect(address, bytes, PROT_NONE)); /* or it would count as the program's data */
+    return false;
 }
 
 bool os_populate(void *address, size_t bytes) {

@@ -38,8 +38,8 @@ void os_release(void *address, size_t bytes);
 bool os_could_commit(size_t bytes);
 /* Makes reserved pages usable; they read as zero until written. False if the kernel refuses. */
 bool os_commit(void *address, size_t bytes);
-/* Locks usable pages into memory. False if the kernel refuses, by RLIMIT_MEMLOCK as a rule. */
-bool os_lock(void *address, size_t bytes);
+/* As os_commit, and locks the pages into memory. False if the kernel refuses, by RLIMIT_MEMLOCK as a rule. */
+bool os_commit_locked(void *address, size_t bytes);
 /* Puts memory behind the pages by one trap instead of one for each. False where the kernel cannot (before
  * 5.14) or will not: the pages are then faulted in one by one. */
 bool os_populate(void *address, size_t bytes);

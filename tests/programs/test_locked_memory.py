@@ -14,6 +14,8 @@ BESIDE_BLOCKS_MIB = 32
 PAGES_OF_ONE_ROUND = 16_000
 KEPT_BY_A_CHILD_MIB = 16
 BESIDE_TOUCHED_PAGES_MIB = 4
+# Two buffers of 6 MiB, one of 13, what one left behind, and the library.
+MOVED_MIB = 100
 USER_WANTS_LITTLE = {"HAKMEM_PROFILE": "memory"}
 
 
@@ -44,6 +46,16 @@ def test_what_is_had_from_now_on_is_locked_where_the_program_says_only_that(
 ) -> None:
     finished = runner.run([builder.program("c/locked_from_now_on.c")])
     assert int(finished.text) <= BESIDE_TOUCHED_PAGES_MIB, finished
+
+
+def test_what_may_not_be_locked_takes_nothing(runner: Runner, builder: Builder) -> None:
+    finished = runner.run([builder.program("c/locked_beyond_the_limit.c")])
+    assert int(finished.text) <= BESIDE_TOUCHED_PAGES_MIB, finished
+
+
+def test_what_is_moved_is_locked_in_one_place(runner: Runner, builder: Builder) -> None:
+    finished = runner.run([builder.program("c/locked_and_moved.c")])
+    assert int(finished.text) <= MOVED_MIB, finished
 
 
 @pytest.mark.parametrize("how", ["lock", "ask"])

@@ -36,6 +36,19 @@ std::uint64_t live_blocks() {
     return stats.live_blocks;
 }
 
+TEST(Realloc, OfASmallBlockThatWasLargeForItsAlignmentIsOneOfItsSize) {
+    for (const std::size_t size : {std::size_t{5000}, std::size_t{30000}}) {
+        void *block = hak_aligned_alloc(std::size_t{1} << 17, 100);
+        ASSERT_NE(block, nullptr);
+        block = hak_realloc(block, size);
+        ASSERT_NE(block, nullptr);
+        void *usual = hak_malloc(size);
+        EXPECT_EQ(hak_usable_size(block), hak_usable_size(usual)) << size;
+        hak_free(usual);
+        hak_free(block);
+    }
+}
+
 // A mark on each page shows a lost one without touching more than a word of it.
 void mark_pages(unsigned char *block, std::size_t from, std::size_t to) {
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
