@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from hakmem.proc import fields_of, kilobytes, status_fields
+
 from bench.programs import process
 from bench.programs.program import Figures, Option, Order, Program, RunFailed
 
@@ -47,10 +49,10 @@ class _Server:
         process.require_success("redis-server", self.process.returncode, self.log.read_bytes())
 
     def resident(self) -> int:
-        return _kilobytes(Path(f"/proc/{self.pid}/smaps_rollup"), "Rss")
+        return kilobytes(fields_of(Path(f"/proc/{self.pid}/smaps_rollup"))["Rss"])
 
     def peak(self) -> int:
-        return max(_kilobytes(Path(f"/proc/{self.pid}/status"), "VmHWM"), self.resident())
+        return max(kilobytes(status_fields(self.pid)["VmHWM"]), self.resident())
 
 
 @dataclass(frozen=True)
@@ -167,12 +169,6 @@ def _require_intact(client: _Client, checked: int) -> None:
     errors = [line for line in client.call("INFO errorstats\n") if line.startswith("errorstat_")]
     if errors:
         raise RunFailed(f"redis-server: commands of the load failed: {' '.join(errors)}")
-
-
-def _kilobytes(file: Path, field: str) -> int:
-    lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
-    line = next(line for line in lines if line.startswith(f"{field}:"))
-    return int(line.split()[1]) * 1024
 
 
 PROGRAM = Program(

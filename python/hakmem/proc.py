@@ -16,11 +16,16 @@ def stat_fields(pid: int) -> list[str]:
     return name_and_stat_fields(Path(f"/proc/{pid}"))[1]
 
 
+def fields_of(file: Path) -> dict[str, str]:
+    """Of a file whose lines are "Field: value"."""
+    # A name may be any bytes, and hold other ends of lines than the kernel's.
+    text = file.read_text(encoding="utf-8", errors="replace")
+    return dict(line.split(":", 1) for line in text.split("\n") if ":" in line)
+
+
 def status_fields(pid: int) -> dict[str, str]:
     """Of /proc/PID/status."""
-    # The name may be any bytes, and hold other ends of lines than the kernel's.
-    text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
-    return dict(line.split(":", 1) for line in text.split("\n") if ":" in line)
+    return fields_of(Path(f"/proc/{pid}/status"))
 
 
 def kilobytes(text: str) -> int:

@@ -220,6 +220,7 @@ void slack_look(struct heap *self) {
     count_again(found.bytes); /* where that was found, there may be as much again */
     bool is_over = excess() > 0;
     lock_release(&lock);
+    /* cached_by asks more exactly, but it is code that most programs do not come to. */
     bool may_cache_much = self->lean_classes == 0 && !self->emptying && slack_resident() > slack_allowed();
     enum cached cached = UNLIKELY(may_cache_much) ? cached_by(self) : CACHED_LITTLE;
     if (cached != CACHED_LITTLE) {

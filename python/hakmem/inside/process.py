@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hakmem.inside.names import printable
-from hakmem.proc import name_and_stat_fields, status_fields
+from hakmem.proc import fields_of, kilobytes, name_and_stat_fields, status_fields
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _ENDED_STATES = ("Z", "X")
@@ -156,17 +156,12 @@ class Resident:
 def resident_now(pid: int) -> Resident | None:
     """As the kernel says; none if there is no such process any more."""
     try:
-        status = (_folder_with_memory(pid) / "status").read_text(encoding="utf-8", errors="replace")
+        status = fields_of(_folder_with_memory(pid) / "status")
     except OSError:
         return None
-    kibibytes = {
-        name: int(value.split()[0])
-        for name, _, value in (line.partition(":") for line in status.splitlines())
-        if name in ("VmRSS", "RssAnon")
-    }
-    if not kibibytes:  # it is ending: its memory is gone
+    if "VmRSS" not in status and "RssAnon" not in status:  # it is ending: its memory is gone
         return None
-    return Resident(kibibytes.get("VmRSS", 0) << 10, kibibytes.get("RssAnon", 0) << 10)
+    return Resident(kilobytes(status.get("VmRSS", "0")), kilobytes(status.get("RssAnon", "0")))
 
 
 def user_name(uid: int) -> str:

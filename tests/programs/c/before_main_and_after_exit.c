@@ -20,11 +20,7 @@ static void drop_kept(void *block, size_t tag) {
 }
 
 static void work(uint32_t seed) {
-    churn_t churn;
-    churn_start(&churn, seed);
-    for (int i = 0; i < 2000; i++)
-        churn_step(&churn);
-    churn_end(&churn);
+    churn_run(seed, 2000);
 }
 
 static void preinit(int argc, char **argv, char **environment) {

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #define REQUIRE(condition) ((condition) ? (void)0 : require_failed(__FILE__, __LINE__, #condition))
@@ -62,6 +63,19 @@ static inline int milliseconds(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int)(now.tv_sec % 100000 * 1000 + now.tv_nsec / 1000000);
+}
+
+/* The block, all of it written to. */
+static inline void *filled(void *block, size_t size) {
+    REQUIRE(block != NULL);
+    return memset(block, 0xDB, size);
+}
+
+/* Page faults of the process that read nothing from a disk. */
+static inline long minor_faults(void) {
+    struct rusage usage;
+    REQUIRE(getrusage(RUSAGE_SELF, &usage) == 0);
+    return usage.ru_minflt;
 }
 
 /* A value in kB from /proc/self/status, for example "VmRSS:". */

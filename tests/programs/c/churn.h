@@ -64,4 +64,13 @@ static inline void churn_end(churn_t *churn) {
         churn_drop(churn, slot);
 }
 
+/* All of it, for so many steps. */
+static inline void churn_run(uint32_t seed, int steps) {
+    churn_t churn;
+    churn_start(&churn, seed);
+    for (int step = 0; step < steps; step++)
+        churn_step(&churn);
+    churn_end(&churn);
+}
+
 #endif

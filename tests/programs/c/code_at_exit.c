@@ -6,18 +6,13 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "check.h"
 
 static void fail(const char *what) {
     perror(what);
     exit(1);
-}
-
-static long now_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 static void become(char **argv) {
@@ -66,13 +61,13 @@ int main(int argc, char **argv) {
     if (!WIFSTOPPED(status) || ptrace(PTRACE_SETOPTIONS, pid, NULL, (void *)PTRACE_O_TRACEEXIT) != 0) {
         fail("ptrace");
     }
-    long begun_ms = now_ms();
+    int begun_ms = milliseconds();
     int passed_on = 0;
     while (ptrace(PTRACE_CONT, pid, NULL, (void *)(long)passed_on) == 0 && waitpid(pid, &status, 0) == pid &&
            WIFSTOPPED(status)) {
         int is_end = status >> 8 == (SIGTRAP | PTRACE_EVENT_EXIT << 8);
         if (is_end) {
-            printf("%ld %ld\n", resident_code_kb(pid, argv[1]), now_ms() - begun_ms);
+            printf("%ld %d\n", resident_code_kb(pid, argv[1]), milliseconds() - begun_ms);
         }
         passed_on = is_end ? 0 : WSTOPSIG(status);
     }

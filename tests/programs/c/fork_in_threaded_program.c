@@ -30,11 +30,7 @@ static void *churning_thread(void *argument) {
 }
 
 static void *child_thread(void *argument) {
-    churn_t churn;
-    churn_start(&churn, (uint32_t)(uintptr_t)argument);
-    for (int i = 0; i < CHILD_STEPS; i++)
-        churn_step(&churn);
-    churn_end(&churn);
+    churn_run((uint32_t)(uintptr_t)argument, CHILD_STEPS);
     return NULL;
 }
 

@@ -7,11 +7,6 @@
 enum { ROUNDS = 100 };
 static const size_t BYTES = (size_t)6 << 20;
 
-static void *filled(void *block, size_t bytes) {
-    REQUIRE(block != NULL);
-    return memset(block, 1, bytes);
-}
-
 int main(void) {
     free(malloc(1));
     REQUIRE(mlockall(MCL_FUTURE) == 0 || errno == ENOMEM || errno == EPERM); /* a limit */

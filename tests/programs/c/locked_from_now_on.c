@@ -17,9 +17,7 @@ int main(void) {
     }
     for (int i = 0; i < MID + HUGE; i++) {
         size_t bytes = i < MID ? MID_BYTES : HUGE_BYTES;
-        void *block = malloc(bytes);
-        REQUIRE(block != NULL);
-        memset(block, 1, bytes);
+        filled(malloc(bytes), bytes);
     }
     printf("%ld\n", (long)((MID * MID_BYTES + HUGE * HUGE_BYTES) >> 20) - (status_kb("VmLck:") >> 10));
     return 0;

@@ -85,12 +85,6 @@ static void *working(void *argument) {
     return NULL;
 }
 
-static long now_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* Prints at the start: kB resident, kB of caches; for each sample: the time in ms, kB resident, kB live, and
  * kB live at most since the sample before. */
 int main(void) {
@@ -108,7 +102,7 @@ int main(void) {
         atomic_store(&highest, 0);
         count(0);
         long resident = resident_kb();
-        printf("sample %ld %ld %ld %ld\n", now_ms(), resident, atomic_load(&highest) / 1024,
+        printf("sample %d %ld %ld %ld\n", milliseconds(), resident, atomic_load(&highest) / 1024,
                atomic_exchange(&between, 0) / 1024);
     }
     for (int i = 0; i < THREADS; i++)

@@ -8,19 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "check.h"
 
 #define BLOCKS 200
 #define LONGER_THAN_DECAY_S 2
-
-static long faults(void) {
-    struct rusage usage;
-    REQUIRE(getrusage(RUSAGE_SELF, &usage) == 0);
-    return usage.ru_minflt;
-}
 
 static void take_and_free(void) {
     static void *blocks[3][BLOCKS];
@@ -54,12 +47,12 @@ int main(int argc, char **argv) {
         return 0;
     }
     take_and_free();
-    long before = faults();
+    long before = minor_faults();
     take_and_free();
-    long at_once = faults() - before;
+    long at_once = minor_faults() - before;
     sleep(LONGER_THAN_DECAY_S);
-    before = faults();
+    before = minor_faults();
     take_and_free();
-    printf("%ld %ld\n", at_once, faults() - before);
+    printf("%ld %ld\n", at_once, minor_faults() - before);
     return 0;
 }

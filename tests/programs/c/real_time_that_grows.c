@@ -2,22 +2,10 @@
  * whose pages are moved because another block is behind it. Prints the page faults of as large a buffer, once
  * that was freed. */
 #include <malloc.h>
-#include <sys/resource.h>
 
 #include "check.h"
 
 static const size_t BYTES = (size_t)30 << 20;
-
-static long faults(void) {
-    struct rusage usage;
-    REQUIRE(getrusage(RUSAGE_SELF, &usage) == 0);
-    return usage.ru_minflt;
-}
-
-static void *filled(void *block, size_t bytes) {
-    REQUIRE(block != NULL);
-    return memset(block, 1, bytes);
-}
 
 int main(void) {
     REQUIRE(mallopt(M_TRIM_THRESHOLD, -1) == 1);
@@ -28,9 +16,9 @@ int main(void) {
         behind[i] = filled(malloc(BYTES / 8), BYTES / 8);
     }
     free(filled(realloc(buffer, 2 * BYTES), 2 * BYTES));
-    long before = faults();
+    long before = minor_faults();
     buffer = filled(malloc(2 * BYTES), 2 * BYTES);
-    printf("%ld\n", faults() - before);
+    printf("%ld\n", minor_faults() - before);
     for (int i = 0; i < 8; i++) {
         free(behind[i]);
     }

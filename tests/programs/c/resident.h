@@ -62,9 +62,7 @@ static inline long idle_until_little_is_left(long start_kb) {
 }
 
 static inline void *touched_block(size_t size) {
-    void *block = malloc(size);
-    REQUIRE(block != NULL);
-    return memset(block, 0xDB, size);
+    return filled(malloc(size), size);
 }
 
 /* Pointers in pages that no allocator counts. */

@@ -2,11 +2,7 @@
 #include "churn.h"
 
 int main(void) {
-    churn_t churn;
-    churn_start(&churn, 3);
-    for (int i = 0; i < 20000; i++)
-        churn_step(&churn);
-    churn_end(&churn);
+    churn_run(3, 20000);
     FILE *maps = fopen("/proc/self/maps", "r");
     REQUIRE(maps != NULL);
     char line[4096];

@@ -5,11 +5,7 @@ enum { THREADS = 4, STEPS = 60000 };
 static atomic_int busy = THREADS;
 
 static void *allocating(void *argument) {
-    churn_t churn;
-    churn_start(&churn, (uint32_t)(uintptr_t)argument);
-    for (int step = 0; step < STEPS; step++)
-        churn_step(&churn);
-    churn_end(&churn);
+    churn_run((uint32_t)(uintptr_t)argument, STEPS);
     atomic_fetch_sub(&busy, 1);
     return NULL;
 }
