@@ -1,15 +1,18 @@
 /* prctl and syscall, by which programs install filters of their system calls: memory is then given back by
  * calls that filters know. To say that a thread wants no new privileges counts, too: one without privileges
- * has to before it can have a filter, unless it was started so, and may install that in another way.
+ * has to before it can have a filter, unless it was started so, and may install that in another way. Before
+ * what only a process of one thread can do (one_thread.c), the library's thread ends.
  */
 #include "api/sandbox.h"
 
 #include "api/names.h"
+#include "arena/decay.h"
 #include "base/bits.h"
 #include "os/purge.h"
 
 #include <errno.h>
 #include <linux/prctl.h>
+#include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <stdbool.h>
 #include <sys/syscall.h>
@@ -54,21 +57,41 @@ static inline long with_errno(long result) {
 }
 
 /* Of the first argument the kernel reads the lower half only. */
-static inline bool is_notice(long number, long argument) {
+static inline bool may_bring_a_filter(long number, long argument) {
     int a = (int)argument;
     return (number == SYS_seccomp && (a == SECCOMP_SET_MODE_FILTER || a == SECCOMP_SET_MODE_STRICT)) ||
            (number == SYS_prctl && (a == PR_SET_SECCOMP || a == PR_SET_NO_NEW_PRIVS));
 }
 
-COLD static long enter_with_notice(long number, long a, long b, long c, long d, long e, long f) {
-    os_purge_expect_filter();
+/* Whether the call makes a copy of the process, which goes on with the same stack. */
+static inline bool is_a_fork(long number, long a, long b) {
+#ifdef SYS_fork
+    if (number == SYS_fork) {
+        return true;
+    }
+#endif
+    const struct clone_args *third = (const struct clone_args *)a;
+    return (number == SYS_clone && (a & CLONE_VM) == 0 && b == 0) ||
+           (number == SYS_clone3 && third != NULL && (third->flags & CLONE_VM) == 0 && third->stack == 0);
+}
+
+static inline bool wants_one_thread(long number, long a, long b) {
+    return number == SYS_unshare || number == SYS_setns || is_a_fork(number, a, b);
+}
+
+RARE static long enter_with_notice(long number, long a, long b, long c, long d, long e, long f) {
+    if (may_bring_a_filter(number, a)) {
+        os_purge_expect_filter();
+    }
+    decay_make_way();
     return with_errno(enter_kernel(number, a, b, c, d, e, f));
 }
 
 /* Without a frame of its own, as libc's: what it calls may come back on another stack. */
 long sandbox_syscall(long number, long a, long b, long c, long d, long e, long f) {
-    return UNLIKELY(is_notice(number, a)) ? enter_with_notice(number, a, b, c, d, e, f)
-                                          : with_errno(enter_kernel(number, a, b, c, d, e, f));
+    return UNLIKELY(may_bring_a_filter(number, a) || wants_one_thread(number, a, b))
+               ? enter_with_notice(number, a, b, c, d, e, f)
+               : with_errno(enter_kernel(number, a, b, c, d, e, f));
 }
 
 int sandbox_prctl(int option, long a, long b, long c, long d) {

@@ -246,13 +246,13 @@ COLD void arena_follow_into_child(void) {
     backoff_end(&arena.refused);
 }
 
-COLD void arena_lock_for_fork(void) {
+RARE void arena_lock_for_fork(void) {
     testimony_lock_for_fork();
     lock_acquire(&arena.lock);
     arena_wait_for_purge();
 }
 
-COLD void arena_unlock_after_fork(bool child) {
+RARE void arena_unlock_after_fork(bool child) {
     if (child) {
         arena.purge_waiters = arena.held_back = 0;
         atomic_store_explicit(&arena.end_waiters, 0, memory_order_relaxed);

@@ -10,12 +10,20 @@
 #include "os/backoff.h"
 #include "os/clock.h"
 #include "os/os.h"
+#include "os/purge.h"
 #include "os/report.h"
 #include "os/thread.h"
 
 /* Free slabs that are worth a thread, and those left when it ends: 512 KiB and 256 KiB. */
 #define START_SLABS ((size_t)8)
 #define REST_SLABS ((size_t)4)
+
+/* What a program without threads has taken again twice before it gets the thread, or half of what is free: 4
+ * MiB. */
+#define WORTH_A_THREAD_SLABS ((size_t)64)
+/* For so long after it has forked, say, no thread is started in such a program: it may look whether it has
+ * one (Python does), or is not done yet. */
+#define MAKES_WAY_MS 1000
 
 #define PERIOD_LEAST_MS 10
 /* The thread ends where the OS has taken nothing for so long, and two periods: it was asked at least once. */
@@ -33,6 +41,11 @@ static enum { NO_THREAD, STARTING, RUNNING } thread;
  * (src/heap/parcel.c), which then reads this; the library's thread empties all parcels after it has cleared
  * it, so either it finds the parcel, or the sender sees that nobody will come for it. */
 static _Atomic bool is_on;
+/* The program has shown that it gains by the thread, though it has none of its own. relaxed everywhere: a
+ * hint */
+static _Atomic bool wants_thread;
+/* Where the program has no threads, none is started before. relaxed everywhere: only such a program asks */
+static _Atomic uint64_t way_made_until_ms;
 static struct backoff no_thread; /* holds while it is no use to start the thread: the OS had none */
 static uint64_t last_tick_ms, last_success_ms;
 static uint64_t looked_ticks; /* os_ticks when due() last read the clock; under the arena's lock */
@@ -139,7 +152,7 @@ COLD void decay_stop(void) {
     lock_release(&arena.lock);
 }
 
-COLD void decay_prepare_for_fork(void) {
+RARE void decay_prepare_for_fork(void) {
     if (decay_is_on()) {
         lock_acquire(&arena.lock);
         purge_what_it_looked_after();
@@ -163,14 +176,45 @@ static void note_if_lost(void) {
     }
 }
 
-/* Whether the caller is to start the thread. In a program without threads of its own, another one would
- * change what the program may do (namespaces, sandboxes, fork without handlers): only where that is asked
- * for. Arena lock held. */
+void decay_note_breath(void) {
+    atomic_store_explicit(&wants_thread, true, memory_order_relaxed);
+}
+
+RARE bool decay_make_way(void) {
+    if (os_program_has_threads()) {
+        return true;
+    }
+    atomic_store_explicit(&way_made_until_ms, os_now_ms() + MAKES_WAY_MS, memory_order_relaxed);
+    return os_thread_end();
+}
+
+/* Whether the program takes much again of what it was relieved of, or most of its memory is free: nobody
+ * would give that back if it made no further call. Arena lock held. */
+static bool gains_by_a_thread(void) {
+    size_t held_bytes = arena_held_bytes();
+    size_t free_bytes = ((arena.used_slabs + arena.dirty_slabs) << SLAB_SHIFT) - held_bytes;
+    return retention_breath(&arena.retention) >= WORTH_A_THREAD_SLABS ||
+           free_bytes > max_size(held_bytes, 2 * WORTH_A_THREAD_SLABS << SLAB_SHIFT);
+}
+
+/* Whether a program that has no threads of its own gets this one. It changes what such a program may do
+ * (namespaces, sandboxes, fork without handlers): only where the calls that do that come by here first
+ * (decay_make_way). Arena lock held. */
+static bool is_worth_a_first_thread(void) {
+    if (gains_by_a_thread()) {
+        decay_note_breath();
+    }
+    return atomic_load_explicit(&wants_thread, memory_order_relaxed) && os_purge_sees_no_filter() &&
+           os_now_ms() >= atomic_load_explicit(&way_made_until_ms, memory_order_relaxed);
+}
+
+/* Whether the caller is to start the thread. Arena lock held. */
 COLD static bool may_start(void) {
     uint64_t wanted = option_number(OPTION_BACKGROUND_THREAD);
     note_if_lost();
-    if (thread != NO_THREAD || wanted == 0 || (wanted == 1 && !os_program_has_threads()) ||
-        !os_main_has_begun() || backoff_holds(&no_thread)) {
+    if (thread != NO_THREAD || wanted == 0 ||
+        (wanted == 1 && !os_program_has_threads() && !is_worth_a_first_thread()) || !os_main_has_begun() ||
+        backoff_holds(&no_thread)) {
         return false;
     }
     /* A child of vfork would take the thread along when it ends or calls exec, whatever lock of the parent's
@@ -314,4 +358,5 @@ COLD void decay_do(enum decay_work work) {
 COLD void decay_lost_by_fork(void) {
     forget_thread();
     backoff_end(&no_thread);
+    atomic_store_explicit(&wants_thread, false, memory_order_relaxed);
 }

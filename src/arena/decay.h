@@ -1,11 +1,12 @@
 /* Giving back what nobody has come back for.
  *
  * Promises that free memory which was not needed for one and a half DECAY_MS is not resident any more, and
- * that what was needed within one is not purged for being idle. In a program that has threads this is done by
- * one of the allocator's own, whether or not the program makes another call; it exists only while there is
- * something to give back. Where that is not wanted or not to be had, in a forked child that has not freed
- * anything yet, and in a process that was not made by fork, it is done by the threads that free. Never before
- * main. Relies on the arena's lock and on os/thread.
+ * that what was needed within one is not purged for being idle. In a program that has threads, and in one
+ * that takes much again of what it was relieved of, this is done by one of the allocator's own, whether or
+ * not the program makes another call; it exists only while there is something to give back. Where that is not
+ * wanted or not to be had, in a forked child that has not freed anything yet, and in a process that was not
+ * made by fork, it is done by the threads that free. Never before main. Relies on the arena's lock and on
+ * os/thread.
  */
 #ifndef HAKMEM_ARENA_DECAY_H
 #define HAKMEM_ARENA_DECAY_H
@@ -30,6 +31,14 @@ uint64_t decay_period_ms(void);
 bool decay_tick(bool more);
 /* Called by the library's thread when it ends before decay_tick says so. No lock held. */
 void decay_stop(void);
+/* Notes that the program takes again what was given back, so that it gets the library's thread although it
+ * has none of its own. Any thread. */
+void decay_note_breath(void);
+/* To be called before what only a process of one thread can do, or a fork that leaves no handler a chance:
+ * where the program has no threads, the library's ends, if it is there, and none is started for a moment.
+ * False if it will not end: it waits for a lock of which the caller, in a signal handler, has interrupted the
+ * holder. No lock held. */
+bool decay_make_way(void);
 /* Starts the library's thread unless it is there, is not wanted, or may not be started yet. No lock held. */
 void decay_request(void);
 /* Called by the library's thread before anything else: decay_is_on from here on. */

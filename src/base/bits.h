@@ -18,6 +18,9 @@
 #define ALWAYS_INLINE __attribute__((always_inline)) inline
 /* A function that most programs never come to: it stands behind everything else. */
 #define COLD __attribute__((cold, noinline))
+/* A function that a program comes to in trouble, or because it does something out of the ordinary: it stands
+ * behind all that is COLD. */
+#define RARE __attribute__((cold, noinline, section(".text.rare")))
 /* As COLD, for a variable that starts as zero and that most programs never use. */
 #define SELDOM __attribute__((section(".bss.seldom")))
 #define CACHE_LINE_BYTES ((size_t)64)

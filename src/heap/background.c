@@ -49,12 +49,14 @@ static bool relieve(void) {
 }
 
 /* Sleeps for a period of the decay; false if the program's credentials have changed meanwhile, or it wants no
- * such thread any more. It sleeps for short times, because options may change, and because privileges that
- * the program has dropped must not live on in this thread: the next one inherits those of a thread of the
- * program's. */
+ * such thread, any more or for the moment. It sleeps for short times, because options may change, and because
+ * privileges that the program has dropped must not live on in this thread: the next one inherits those of a
+ * thread of the program's. */
 static bool sleep_in_background(uint64_t credentials) {
     for (uint64_t slept = 0; slept < decay_period_ms(); slept += SLEEP_MOST_MS) {
-        os_sleep_ms(min_size(decay_period_ms() - slept, SLEEP_MOST_MS));
+        if (!os_thread_sleep(min_size(decay_period_ms() - slept, SLEEP_MOST_MS))) {
+            return false;
+        }
         heap_event(HEAP_EVENT_IN_BACKGROUND);
         if (option_number(OPTION_BACKGROUND_THREAD) == 0 ||
             os_credentials(heap_some_thread()) != credentials) {

@@ -20,7 +20,7 @@ struct spot {
     size_t number; /* of the block in its run */
 };
 
-static COLD _Noreturn void report_block(const char *action, const char *detail, const void *block,
+static RARE _Noreturn void report_block(const char *action, const char *detail, const void *block,
                                         const struct slab *slab) {
     char buffer[96];
     struct text kind = TEXT_ON(buffer);
@@ -58,7 +58,7 @@ static inline bool find(const void *block, struct spot *spot, const struct size_
 }
 
 /* Says what is wrong with a block that `find` took for odd, and ends the process. */
-static COLD _Noreturn void report_odd(const char *action, const void *block) {
+static RARE _Noreturn void report_odd(const char *action, const void *block) {
     struct region *region = region_of((uintptr_t)block);
     if (region == NULL) {
         report_block(action, " (not a block of this heap)", block, NULL);
@@ -88,7 +88,7 @@ void heap_check_block(const char *action, const void *block) {
     }
 }
 
-static COLD _Noreturn void report_twice(const struct slab *slab, unsigned word, uint64_t twice) {
+static RARE _Noreturn void report_twice(const struct slab *slab, unsigned word, uint64_t twice) {
     size_t number = word * 64 + bit_lowest(twice);
     uintptr_t block = arena_address(slab) + number * size_classes[slab->size_class].bytes;
     report_block(DOUBLE_FREE, "", (void *)block, slab);

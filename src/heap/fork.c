@@ -15,6 +15,7 @@
 #include "options/options.h"
 #include "os/cgroup.h"
 #include "os/os.h"
+#include "os/thread.h"
 #include "profile/files.h"
 #include "profile/sample.h"
 
@@ -35,7 +36,7 @@ static bool fork_has_no_locks(void) {
 }
 
 /* Takes the locks in the order in which they nest. */
-static COLD void lock_all(void) {
+static RARE void lock_all(void) {
     decay_prepare_for_fork();
     if (_IO_list_lock != NULL) {
         _IO_list_lock();
@@ -49,7 +50,7 @@ static COLD void lock_all(void) {
     options_lock_for_fork(); /* taken in events, too, with the shared heap's or the samples' held */
 }
 
-static COLD void unlock_all(bool child) {
+static RARE void unlock_all(bool child) {
     options_unlock_after_fork(child);
     profile_unlock_after_fork(child);
     arena_unlock_after_fork(child);
@@ -69,10 +70,17 @@ static COLD void unlock_all(bool child) {
     }
 }
 
+/* Whether the process has no thread but the caller, once the library's has ended. Where that will not end, it
+ * waits for a lock, and the caller, who is all there is beside it, has interrupted the holder. */
+static RARE bool is_alone_without_library_thread(void) {
+    bool may_end = !os_program_has_threads() && option_number(OPTION_BACKGROUND_THREAD) == 1;
+    return may_end && (!decay_make_way() || heap_is_alone());
+}
+
 /* Takes no locks where there is no other thread to be locked out: the handler of a signal that came in the
  * midst of malloc may fork, and would wait for what it has interrupted. */
 static void before_fork(void) {
-    bool alone = heap_is_alone();
+    bool alone = heap_is_alone() || is_alone_without_library_thread();
     atomic_store_explicit(&fork_is_alone, alone, memory_order_relaxed);
     if (!alone) {
         lock_all();

@@ -310,7 +310,7 @@ bool heap_any_abandoned(void) {
     return atomic_load_explicit(&abandoned_count, memory_order_relaxed) > 0;
 }
 
-void heap_lock_for_fork(void) {
+RARE void heap_lock_for_fork(void) {
     lock_acquire(&lock);
     for (uint32_t id = 1; id < heap_id_limit(); id++) {
         lock_acquire(&heap_by_id(id)->lock);
@@ -338,7 +338,7 @@ void heap_follow_into_child(struct heap *mine) {
     }
 }
 
-COLD void heap_unlock_after_fork(bool child, struct heap *mine) {
+RARE void heap_unlock_after_fork(bool child, struct heap *mine) {
     for (uint32_t id = 1; id < heap_id_limit(); id++) {
         struct heap *heap = heap_by_id(id);
         lock_end_fork(&heap->lock, child);

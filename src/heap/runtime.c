@@ -83,11 +83,11 @@ bool runtime_libc_forced(void) {
     return libc_forced || (!atomic_load_explicit(&started, memory_order_acquire) && foreign_libc_present());
 }
 
-void runtime_lock_for_fork(void) {
+RARE void runtime_lock_for_fork(void) {
     lock_acquire(&start_lock);
 }
 
-void runtime_unlock_after_fork(bool child) {
+RARE void runtime_unlock_after_fork(bool child) {
     lock_end_fork(&start_lock, child);
 }
 

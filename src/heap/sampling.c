@@ -186,10 +186,10 @@ void sampling_follow_into_child(void) {
     look_soon();
 }
 
-void sampling_lock_for_fork(void) {
+RARE void sampling_lock_for_fork(void) {
     lock_acquire(&lock);
 }
 
-void sampling_unlock_after_fork(bool child) {
+RARE void sampling_unlock_after_fork(bool child) {
     lock_end_fork(&lock, child);
 }

@@ -38,10 +38,10 @@ COLD void shared_heap_collect(void) {
     lock_release(&shared_lock);
 }
 
-void shared_heap_lock_for_fork(void) {
+RARE void shared_heap_lock_for_fork(void) {
     lock_acquire(&shared_lock);
 }
 
-void shared_heap_unlock_after_fork(bool child) {
+RARE void shared_heap_unlock_after_fork(bool child) {
     lock_end_fork(&shared_lock, child);
 }

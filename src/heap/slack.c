@@ -44,6 +44,8 @@
 #define GRACE_TIMES 4
 /* Where it is not, so much of the grace may be free whatever the program holds. */
 #define GRACE_MOST_BYTES ((size_t)64 << 20)
+/* So much of it tells that the program breathes. */
+#define GRACE_OF_A_BREATH_BYTES ((size_t)4 << 20)
 /* Each period without a mistake halves the grace: after GRACE_HALVED_MOST nothing is left of it. */
 #define GRACE_HALVED_MOST 40
 /* 1/PURGED_PART of the bound is purged in addition to what is over it. */
@@ -83,6 +85,9 @@ static void note_mistakes(void) {
     now.purged -= mistaken - of_before;
     now.mistaken = now.mistaken || mistaken > 0;
     grace = min_size(grace + mistaken / 2, option_number(OPTION_RETAIN_GRACE));
+    if (grace >= GRACE_OF_A_BREATH_BYTES) {
+        decay_note_breath();
+    }
     uint64_t now_ms = os_now_ms();
     uint64_t periods = (now_ms - period_ms) / decay_period_ms();
     if (periods > 0) {

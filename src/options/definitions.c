@@ -50,7 +50,7 @@ const struct definition definitions[OPTION_COUNT] = {
                          TYPE_INT, false},
     [OPTION_BACKGROUND_THREAD] = {"background_thread", "HAKMEM_BACKGROUND_THREAD", "1",
                                   "let a thread of the library's own give memory back: 0 never, 1 in "
-                                  "programs that have threads, 2 always",
+                                  "programs that have threads or gain much by it, 2 always",
                                   2, TYPE_INT, false},
     [OPTION_RECLAIM] = {"reclaim", "HAKMEM_RECLAIM", "1", "take back what threads hold that sleep for long",
                         1, TYPE_BOOL, false},

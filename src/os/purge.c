@@ -49,6 +49,10 @@ static void become(uint32_t from, uint32_t to) {
     atomic_compare_exchange_strong_explicit(&filter, &from, to, memory_order_seq_cst, memory_order_seq_cst);
 }
 
+bool os_purge_sees_no_filter(void) {
+    return what_is_known() == NONE;
+}
+
 OFTEN void os_purge_trust_notice(void) {
     become(NO_NOTICE, NOT_SEEN);
 }

@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -21,6 +22,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* relaxed everywhere: a hint that needs nothing of what came before it */
@@ -144,6 +146,15 @@ COLD bool os_thread_start(void (*run)(void)) {
 void os_thread_prepare(void) {
 }
 
+bool os_thread_sleep(uint64_t ms) {
+    os_sleep_ms(ms);
+    return true;
+}
+
+bool os_thread_end(void) {
+    return true; /* it is one of the program's, for whoever counts them */
+}
+
 bool os_thread_exists(void) {
     return true;
 }
@@ -165,6 +176,9 @@ void os_thread_lost_by_fork(void) {
 #else
 
 #define STACK_BYTES ((size_t)16 << 10)
+/* os_thread_end waits for so many naps of so long. */
+#define END_NAPS 100
+#define END_NAP_MS 10
 /* Processors that the kernel may tell of: 8192. */
 #define CPU_WORDS 128
 #ifndef MADV_WIPEONFORK
@@ -196,6 +210,8 @@ static struct {
     /* The thread's id; the kernel sets it to 0 when the thread uses none of the above any more, with which
      * the acquire loads pair. */
     _Atomic pid_t id;
+    /* 1 once the thread is to end. relaxed everywhere: it orders nothing, and the kernel compares it */
+    _Atomic uint32_t ends;
 } place SELDOM;
 
 /* The thread that started this one may be a real-time thread where the process's first one is none, or bound
@@ -275,6 +291,9 @@ static bool wait_until_unused(void) {
     return false;
 }
 
+/* libc's clone, under the name that api/sandbox.c does not stand in front of. */
+extern int __clone(int (*run)(void *), void *stack, int flags, void *argument, ...);
+
 /* There in a program that was built with ThreadSanitizer, which wants to know of each thread. */
 extern __attribute__((weak)) void __tsan_init(void);
 
@@ -292,15 +311,47 @@ COLD bool os_thread_start(void (*run)(void)) {
         memcpy(pointer, &pointer, sizeof(char *)); /* x86-64 finds its thread pointer there */
         void *argument;
         memcpy(&argument, &run, sizeof argument);
-        int id = clone(run_in_thread, place.stack + STACK_BYTES,
-                       CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
-                           CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID,
-                       argument, &place.id, pointer, &place.id);
+        atomic_store_explicit(&place.ends, 0, memory_order_relaxed);
+        int id = __clone(run_in_thread, place.stack + STACK_BYTES,
+                         CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
+                             CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID,
+                         argument, &place.id, pointer, &place.id);
         os_restore_signals(&before);
         started = id > 0;
     }
     errno = saved_errno;
     return started;
+}
+
+/* Sleeps while `word` is `value`, for `ms` at most. Not private to the process: the kernel wakes those who
+ * wait for `id` as if others might. */
+static void nap(const void *word, uint32_t value, uint64_t ms) {
+    struct timespec time = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
+    syscall(SYS_futex, word, FUTEX_WAIT, value, &time, NULL, 0L);
+}
+
+COLD bool os_thread_sleep(uint64_t ms) {
+    nap(&place.ends, 0, ms);
+    return atomic_load_explicit(&place.ends, memory_order_relaxed) == 0;
+}
+
+RARE bool os_thread_end(void) {
+    int saved_errno = errno;
+    pid_t id = os_in_own_process() ? atomic_load_explicit(&place.id, memory_order_acquire) : 0;
+    int naps = END_NAPS;
+    if (id != 0) {
+        atomic_store_explicit(&place.ends, 1, memory_order_relaxed);
+        syscall(SYS_futex, &place.ends, FUTEX_WAKE, 1, NULL, NULL, 0L);
+    }
+    for (; id != 0 && os_thread_exists() && naps > 0; naps--) {
+        nap(&place.id, (uint32_t)id, END_NAP_MS);
+    }
+    /* It uses nothing any more, and counts as a thread for a moment longer. */
+    while (id != 0 && naps > 0 && syscall(SYS_tgkill, os_process_id(), id, 0) == 0) {
+        syscall(SYS_sched_yield);
+    }
+    errno = saved_errno;
+    return naps > 0;
 }
 
 bool os_thread_is_own(void) {
@@ -310,7 +361,7 @@ bool os_thread_is_own(void) {
 /* Opens it by its name in /proc, which is of the process's first thread, and takes no other system calls than
  * the library's thread makes anyway. Sockets cannot be opened, and a file has a position of its own then, so
  * that the program would write over what is written here: of these, the descriptor itself is asked for. */
-COLD int os_thread_borrow_error_output(void) {
+RARE int os_thread_borrow_error_output(void) {
     struct stat status;
     int opened =
         (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/fd/2", O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);

@@ -17,6 +17,12 @@ void os_thread_prepare(void);
 /* Starts the thread, which calls `run` with a table of descriptors of its own; false if the system refuses
  * (it takes Linux 5.9). Not again before `run` is about to return. Keeps errno. */
 bool os_thread_start(void (*run)(void));
+/* For the library's own thread: sleeps for `ms`, or until os_thread_end; false if that has been called. */
+bool os_thread_sleep(uint64_t ms);
+/* Asks the thread to end, and waits until the process has one thread less, which takes it what it is about;
+ * false if that takes more than a second. Does nothing in a process that only shares its memory. Keeps errno.
+ */
+bool os_thread_end(void);
 /* Whether the thread has not ended yet. After false, the caller sees all that it did. */
 bool os_thread_exists(void);
 /* Whether the calling thread is the library's own. */

@@ -1,0 +1,129 @@
+/* A program without threads that drops 24 MiB and takes them again, until the library has started its thread:
+ * does what only a process of one thread can do, by the way that its argument names, and requires that it is
+ * one then, that it can be done, and that the thread comes back later, or never after a filter. "stops":
+ * frees all, and waits until the thread and the memory are gone. "never": requires that no thread comes.
+ * "filtered": becomes that program, having installed a filter that allows everything. */
+#include "check.h"
+#include "filters.h"
+#include "resident.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+enum { BLOCKS = 80, BLOCK_BYTES = 300000, MOST_MS = 20000, NEVER_MS = 1500 };
+
+static void drop(void) {
+    for (int i = 0; i < BLOCKS; i++) {
+        free(blocks[i]);
+        blocks[i] = NULL;
+    }
+}
+
+static void breathe(void) {
+    drop();
+    for (int i = 0; i < BLOCKS; i++)
+        blocks[i] = filled(malloc(BLOCK_BYTES), BLOCK_BYTES);
+}
+
+/* Breathes until there are so many threads, or for so long. */
+static bool breathe_until(long wanted, int most_ms) {
+    for (int begin = milliseconds(); milliseconds() - begin < most_ms;) {
+        breathe();
+        if (threads_now() == wanted)
+            return true;
+    }
+    return false;
+}
+
+/* The child uses the allocator, and gets no thread of its own before it breathes. */
+static int in_child(void *unused) {
+    (void)unused;
+    REQUIRE(threads_now() == 1);
+    drop();
+    for (int i = 0; i < BLOCKS; i++)
+        free(filled(malloc(BLOCK_BYTES), BLOCK_BYTES));
+    REQUIRE(threads_now() == 1);
+    fflush(stderr);
+    _Exit(0);
+}
+
+static void end_of(pid_t child) {
+    int status;
+    REQUIRE(child > 0);
+    REQUIRE(waitpid(child, &status, 0) == child && status == 0);
+}
+
+static void goes_on_as(pid_t child) {
+    if (child == 0)
+        in_child(NULL);
+    long now = threads_now();
+    end_of(child);
+    REQUIRE(now == 1);
+}
+
+static void fork_in_handler(int signal) {
+    (void)signal;
+    goes_on_as(fork());
+}
+
+/* An empty mount namespace's file cannot be entered by a process that shares its working directory. */
+static void enter_own_mounts(void) {
+    int mounts = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    REQUIRE(mounts >= 0 && setns(mounts, CLONE_NEWNS) == 0);
+    close(mounts);
+}
+
+static void become_filtered(const char *program) {
+    struct sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    filter_all_threads(allow, 1);
+    execl(program, program, "never", (char *)NULL);
+    REQUIRE(!"executed");
+}
+
+static void do_what(const char *how) {
+    static char stack[1 << 16];
+    if (strcmp(how, "fork") == 0)
+        goes_on_as(fork());
+    else if (strcmp(how, "handler") == 0)
+        raise(SIGUSR1);
+    else if (strcmp(how, "clone") == 0)
+        goes_on_as(clone(in_child, stack + sizeof stack, SIGCHLD, NULL));
+    else if (strcmp(how, "raw-clone") == 0)
+        goes_on_as((pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL));
+    else if (strcmp(how, "unshare") == 0)
+        REQUIRE(unshare(CLONE_NEWUSER) == 0);
+    else if (strcmp(how, "raw-unshare") == 0)
+        REQUIRE(syscall(SYS_unshare, CLONE_NEWUSER) == 0);
+    else if (strcmp(how, "setns") == 0)
+        enter_own_mounts();
+    else
+        REQUIRE(strcmp(how, "filter") == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    REQUIRE(threads_now() == 1);
+}
+
+int main(int argc, char **argv) {
+    REQUIRE(argc == 2);
+    const char *how = argv[1];
+    long start_kb = resident_kb();
+    if (strcmp(how, "filtered") == 0)
+        become_filtered(argv[0]);
+    if (strcmp(how, "never") == 0) {
+        REQUIRE(!breathe_until(2, NEVER_MS));
+        return 0;
+    }
+    if (strcmp(how, "setns") == 0)
+        REQUIRE(unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0);
+    signal(SIGUSR1, fork_in_handler);
+    REQUIRE(breathe_until(2, MOST_MS));
+    if (strcmp(how, "stops") == 0) {
+        drop();
+        REQUIRE(idle_until_little_is_left(start_kb) <= MAY_STAY_KB);
+        for (int begin = milliseconds(); threads_now() > 1; sleep_ms(10))
+            REQUIRE(milliseconds() - begin < MOST_MS);
+        return 0;
+    }
+    do_what(how);
+    bool comes_back = strcmp(how, "filter") != 0;
+    REQUIRE(breathe_until(2, comes_back ? MOST_MS : NEVER_MS) == comes_back);
+    return 0;
+}

@@ -1,0 +1,40 @@
+"""The library's thread in a program that has none of its own: there once the program breathes, and never in
+the way of what only a process of one thread can do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .builder import Builder
+from .harness import Runner
+
+# As in test_memory_promise.py: memory that may stay in a program that has freed everything, and how long it takes.
+MAY_STAY_KB = 4 << 10
+PATIENCE_S = 30
+
+
+@pytest.fixture(name="program")
+def _program(builder: Builder) -> Path:
+    return builder.program("c/breathes_alone.c", f"-DMAY_STAY_KB={MAY_STAY_KB}", f"-DPATIENCE_S={PATIENCE_S}")
+
+
+@pytest.mark.parametrize("how", ["fork", "handler", "clone", "raw-clone", "unshare", "raw-unshare", "setns"])
+def test_it_makes_way_and_comes_back(runner: Runner, program: Path, how: str) -> None:
+    runner.run([program, how])
+
+
+def test_it_gives_back_what_lies_idle_and_ends(runner: Runner, program: Path) -> None:
+    runner.run([program, "stops"])
+
+
+@pytest.mark.parametrize("how", ["filter", "filtered"])
+def test_it_is_not_there_where_system_calls_may_be_filtered(
+    runner: Runner, program: Path, how: str
+) -> None:
+    runner.run([program, how])
+
+
+def test_an_option_keeps_it_away(runner: Runner, program: Path) -> None:
+    runner.run([program, "never"], env={"HAKMEM_BACKGROUND_THREAD": "0"})
