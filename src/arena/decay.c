@@ -120,6 +120,37 @@ static void thread_ends(void) {
     set_scarce(false); /* nobody would find out that it is over */
 }
 
+/* Whether most of what is free in slabs was free throughout the last period, as far as looks tell: what a
+ * program breathes is none of it. False in programs with threads, where nobody looks so often. Begins the
+ * next period. */
+COLD static bool slack_was_idle(void) {
+    int64_t slack = arena_slack();
+    int64_t low = atomic_exchange_explicit(&slack_low, slack, memory_order_relaxed);
+    return !os_program_has_threads() && low >= slack - slack / IDLE_PART;
+}
+
+/* By whoever has set `relieving`. */
+static COLD void do_relieve(void) {
+    bool more = relieve();
+    lock_acquire(&arena.lock);
+    relieving = false;
+    if (!more) {
+        arena.used_unrelieved = arena.used_slabs;
+    }
+    lock_release(&arena.lock);
+}
+
+/* Notes whether what is free in slabs was so throughout the period, and whether the caller, as the only one,
+ * has to relieve the program of some of it. Arena lock held. */
+static bool ends_idle_period(void) {
+    bool idle = slack_was_idle();
+    uint32_t ticks = atomic_load_explicit(&decay_idle_ticks, memory_order_relaxed);
+    atomic_store_explicit(&decay_idle_ticks, idle ? ticks + 1 : 0, memory_order_relaxed);
+    bool relieves = idle && !relieving;
+    relieving = relieving || relieves;
+    return relieves;
+}
+
 COLD bool decay_tick(bool more) {
     bool scarce = memory_is_scarce();
     lock_acquire(&arena.lock);
@@ -130,6 +161,7 @@ COLD bool decay_tick(bool more) {
         last_success_ms = now;
     }
     /* An older kernel does not take back what the program has locked: no use to try for ever. */
+    bool relieves = ends_idle_period();
     more =
         more || arena_stocked() > 0 || arena_kept_slabs() > 0 ||
         (arena.dirty_slabs > REST_SLABS && now - last_success_ms < IN_VAIN_MOST_MS + 2 * decay_period_ms());
@@ -137,6 +169,9 @@ COLD bool decay_tick(bool more) {
         thread_ends();
     }
     lock_release(&arena.lock);
+    if (relieves) {
+        do_relieve();
+    }
     return more;
 }
 
@@ -313,26 +348,6 @@ COLD static void start(void) {
     }
 }
 
-/* Whether most of what is free in slabs was free throughout the last period, as far as looks tell: what a
- * program breathes is none of it. False in programs with threads, where nobody looks so often. Begins the
- * next period. */
-COLD static bool slack_was_idle(void) {
-    int64_t slack = arena_slack();
-    int64_t low = atomic_exchange_explicit(&slack_low, slack, memory_order_relaxed);
-    return !os_program_has_threads() && low >= slack - slack / IDLE_PART;
-}
-
-/* By whoever has set `relieving`. */
-static COLD void do_relieve(void) {
-    bool more = relieve();
-    lock_acquire(&arena.lock);
-    relieving = false;
-    if (!more) {
-        arena.used_unrelieved = arena.used_slabs;
-    }
-    lock_release(&arena.lock);
-}
-
 COLD void decay_do(enum decay_work work) {
     if (work == DECAY_START) {
         start();
@@ -340,11 +355,7 @@ COLD void decay_do(enum decay_work work) {
         bool scarce = option_number(OPTION_BACKGROUND_THREAD) != 0 && memory_is_scarce();
         lock_acquire(&arena.lock);
         tick(scarce);
-        bool idle = slack_was_idle();
-        uint32_t ticks = atomic_load_explicit(&decay_idle_ticks, memory_order_relaxed);
-        atomic_store_explicit(&decay_idle_ticks, idle ? ticks + 1 : 0, memory_order_relaxed);
-        bool relieves = idle && !relieving;
-        relieving = relieving || relieves;
+        bool relieves = ends_idle_period();
         lock_release(&arena.lock);
         in_passing();
         if (relieves) {

@@ -9,15 +9,12 @@ import pytest
 
 from .builder import Builder
 from .harness import Runner
-
-# As in test_memory_promise.py: memory that may stay in a program that has freed everything, and how long it takes.
-MAY_STAY_KB = 4 << 10
-PATIENCE_S = 30
+from .idle import IDLE_FLAGS
 
 
 @pytest.fixture(name="program")
 def _program(builder: Builder) -> Path:
-    return builder.program("c/breathes_alone.c", f"-DMAY_STAY_KB={MAY_STAY_KB}", f"-DPATIENCE_S={PATIENCE_S}")
+    return builder.program("c/breathes_alone.c", *IDLE_FLAGS)
 
 
 @pytest.mark.parametrize("how", ["fork", "handler", "clone", "raw-clone", "unshare", "raw-unshare", "setns"])
@@ -30,9 +27,7 @@ def test_it_gives_back_what_lies_idle_and_ends(runner: Runner, program: Path) ->
 
 
 @pytest.mark.parametrize("how", ["filter", "filtered"])
-def test_it_is_not_there_where_system_calls_may_be_filtered(
-    runner: Runner, program: Path, how: str
-) -> None:
+def test_it_is_not_there_where_system_calls_may_be_filtered(runner: Runner, program: Path, how: str) -> None:
     runner.run([program, how])
 
 

@@ -1,9 +1,10 @@
 /* Builds and drops BYTES in no order, with "pages" one block of each page last, a few times, and prints the
  * kB over the start that stay; then lives on with small blocks, which come out of its caches, or with a few
- * of them and one large block at a time, and prints the kB that stay at last. */
+ * of them and one large block at a time, and prints the kB that stay at last. In between it "sleeps", or
+ * "works": with such blocks, too. */
 #include "resident.h"
 
-enum { BYTES = 150 << 20, TIMES = 4, LEAST = 32, MOST = 1000, PAGES = 1 << 20 };
+enum { BYTES = 150 << 20, TIMES = 4, LEAST = 32, MOST = 1000, PAGES = 1 << 20, REST_MS = 20 };
 static bool one_of_each_page_last, is_seen[PAGES];
 static void *last[PAGES];
 
@@ -36,10 +37,23 @@ static void build_and_drop(uint32_t *random) {
         free(last[--kept]);
 }
 
+static void use_cached(int pairs, uint32_t *random) {
+    for (int pair = 0; pair < pairs; pair++)
+        free(touched_block(LEAST + next_random(random) % (MOST - LEAST)));
+}
+
+static void rest(bool works, uint32_t *random) {
+    if (!works)
+        sleep_ms(REST_MS);
+    for (int begin = milliseconds(); works && milliseconds() - begin < REST_MS;)
+        use_cached(100, random);
+}
+
 int main(int argc, char **argv) {
-    REQUIRE(argc == 3);
+    REQUIRE(argc == 4);
     one_of_each_page_last = strcmp(argv[1], "pages") == 0;
     size_t large_bytes = strtoul(argv[2], NULL, 10);
+    bool works = strcmp(argv[3], "works") == 0;
     int pairs_of_a_step = large_bytes > 0 ? 50 : 2000;
     uint32_t random = 1;
     memset(blocks, 0, BYTES / LEAST * sizeof *blocks);
@@ -50,12 +64,11 @@ int main(int argc, char **argv) {
         build_and_drop(&random);
     long over_kb = resident_kb() - start_kb;
     printf("%ld ", over_kb);
-    for (int i = 0; i < PATIENCE_S * 50 && over_kb > 5 * MAY_STAY_KB; i++) {
+    for (int i = 0; i < PATIENCE_S * 1000 / REST_MS && over_kb > 5 * MAY_STAY_KB; i++) {
         void *large = large_bytes > 0 ? touched_block(large_bytes) : NULL;
-        sleep_ms(20);
+        rest(works, &random);
         free(large);
-        for (int pair = 0; pair < pairs_of_a_step; pair++)
-            free(touched_block(LEAST + next_random(&random) % (MOST - LEAST)));
+        use_cached(pairs_of_a_step, &random);
         over_kb = resident_kb() - start_kb;
     }
     printf("%ld\n", over_kb);

@@ -1,5 +1,5 @@
 /* What programs that look at their own memory share. They look by system calls alone: to ask does not itself
- * make the allocator act. PATIENCE_S and MAY_STAY_KB come from test_memory_promise.py. */
+ * make the allocator act. PATIENCE_S and MAY_STAY_KB come from idle.py. */
 #ifndef RESIDENT_H
 #define RESIDENT_H
 
