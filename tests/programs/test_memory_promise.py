@@ -82,7 +82,7 @@ DROPPED = pytest.mark.parametrize(
 def test_program_without_any_thread_gives_back_what_it_dropped(
     runner: Runner, compiled: Compiled, order: str, large_bytes: int
 ) -> None:
-    command = [compiled("lives_in_its_caches"), order, str(large_bytes), "sleeps"]
+    command: list[str | Path] = [compiled("lives_in_its_caches"), order, str(large_bytes), "sleeps"]
     finished = runner.run(command, env={"HAKMEM_BACKGROUND_THREAD": "0"})
     at_once_kb, over_kb = numbers(finished)
     assert at_once_kb <= 100 * MIB_KB, f"{at_once_kb} kB over the start stay\n{finished}"
