@@ -63,20 +63,22 @@ static inline bool may_bring_a_filter(long number, long argument) {
            (number == SYS_prctl && (a == PR_SET_SECCOMP || a == PR_SET_NO_NEW_PRIVS));
 }
 
-/* Whether the call makes a copy of the process, which goes on with the same stack. */
-static inline bool is_a_fork(long number, long a, long b) {
+/* Whether the call wants a process of one thread, or ends one, whose status is that of the last to end. Of
+ * clone3, who knows: what its argument points to is for the kernel to read. */
+static inline bool wants_one_thread(long number, long a) {
 #ifdef SYS_fork
     if (number == SYS_fork) {
         return true;
     }
 #endif
-    const struct clone_args *third = (const struct clone_args *)a;
-    return (number == SYS_clone && (a & CLONE_VM) == 0 && b == 0) ||
-           (number == SYS_clone3 && third != NULL && (third->flags & CLONE_VM) == 0 && third->stack == 0);
+    return (number == SYS_clone && (a & CLONE_VM) == 0) || number == SYS_clone3 || number == SYS_unshare ||
+           number == SYS_setns || number == SYS_exit;
 }
 
-static inline bool wants_one_thread(long number, long a, long b) {
-    return number == SYS_unshare || number == SYS_setns || is_a_fork(number, a, b);
+/* The two have no frame of their own when they enter the kernel, as libc's syscall: what that calls may come
+ * back on another stack. */
+RARE static long enter_after_notice(long number, long a, long b, long c, long d, long e, long f) {
+    return with_errno(enter_kernel(number, a, b, c, d, e, f));
 }
 
 RARE static long enter_with_notice(long number, long a, long b, long c, long d, long e, long f) {
@@ -84,12 +86,11 @@ RARE static long enter_with_notice(long number, long a, long b, long c, long d, 
         os_purge_expect_filter();
     }
     decay_make_way();
-    return with_errno(enter_kernel(number, a, b, c, d, e, f));
+    return enter_after_notice(number, a, b, c, d, e, f);
 }
 
-/* Without a frame of its own, as libc's: what it calls may come back on another stack. */
 long sandbox_syscall(long number, long a, long b, long c, long d, long e, long f) {
-    return UNLIKELY(may_bring_a_filter(number, a) || wants_one_thread(number, a, b))
+    return UNLIKELY(may_bring_a_filter(number, a) || wants_one_thread(number, a))
                ? enter_with_notice(number, a, b, c, d, e, f)
                : with_errno(enter_kernel(number, a, b, c, d, e, f));
 }

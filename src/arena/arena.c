@@ -255,6 +255,7 @@ RARE void arena_lock_for_fork(void) {
 RARE void arena_unlock_after_fork(bool child) {
     if (child) {
         arena.purge_waiters = arena.held_back = 0;
+        atomic_store_explicit(&arena.purging, 0, memory_order_relaxed);
         atomic_store_explicit(&arena.end_waiters, 0, memory_order_relaxed);
         arena_follow_into_child();
         arena_forget_refused();

@@ -23,7 +23,7 @@
 #define WORTH_A_THREAD_SLABS ((size_t)64)
 /* For so long after it has forked, say, no thread is started in such a program: it may look whether it has
  * one (Python does), or is not done yet. */
-#define MAKES_WAY_MS 1000
+#define MAKES_WAY_MS 50
 
 #define PERIOD_LEAST_MS 10
 /* The thread ends where the OS has taken nothing for so long, and two periods: it was asked at least once. */

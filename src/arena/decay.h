@@ -36,8 +36,7 @@ void decay_stop(void);
 void decay_note_breath(void);
 /* To be called before what only a process of one thread can do, or a fork that leaves no handler a chance:
  * where the program has no threads, the library's ends, if it is there, and none is started for a moment.
- * False if it will not end: it waits for a lock of which the caller, in a signal handler, has interrupted the
- * holder. No lock held. */
+ * False if it waits for what the caller, in a signal handler, has interrupted. No lock held. */
 bool decay_make_way(void);
 /* Starts the library's thread unless it is there, is not wanted, or may not be started yet. No lock held. */
 void decay_request(void);

@@ -125,7 +125,10 @@ void arena_begin_purging(void) {
 }
 
 void arena_end_purging(void) {
-    atomic_fetch_sub_explicit(&arena.purging, 1, memory_order_relaxed);
+    /* 0 where a handler forked in the midst: the child has begun anew (arena_unlock_after_fork) */
+    if (atomic_load_explicit(&arena.purging, memory_order_relaxed) > 0) {
+        atomic_fetch_sub_explicit(&arena.purging, 1, memory_order_relaxed);
+    }
     if (arena.purge_waiters > 0) {
         os_wake(&arena.purging, arena.purge_waiters);
     }

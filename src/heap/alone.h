@@ -20,6 +20,8 @@ extern "C" {
 /* Whether the calling thread is the only one. The answer is good until the caller makes a thread, which it
  * may do wherever it may start the library's (decay_do). Cost: a few loads. */
 bool heap_is_alone(void);
+/* Whether it is the only one but for the library's. */
+bool heap_is_alone_beside_library_thread(void);
 
 #ifdef __cplusplus
 }

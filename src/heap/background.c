@@ -29,7 +29,7 @@
 /* Tails of large blocks that one free gives back, 2 to 7 us each, in at most as many steps of some 20 us. */
 #define TAILS_IN_PASSING 64
 
-static void purge_in_passing(void) {
+static COLD void purge_in_passing(void) {
     if (option_number(OPTION_BACKGROUND_THREAD) != 0) { /* or no file may be opened */
         os_purge_look_for_filter();
     }
@@ -40,7 +40,7 @@ static void purge_in_passing(void) {
     (void)tails_purge_excess(TAILS_IN_PASSING);
 }
 
-static bool relieve(void) {
+static COLD bool relieve(void) {
     if (arena_stock_room() < 0) {
         stocks_relieve(STOCKS_RELIEVED);
     }

@@ -15,7 +15,6 @@
 #include "options/options.h"
 #include "os/cgroup.h"
 #include "os/os.h"
-#include "os/thread.h"
 #include "profile/files.h"
 #include "profile/sample.h"
 
@@ -27,12 +26,25 @@ extern __attribute__((weak)) void _IO_list_lock(void);
 extern __attribute__((weak)) void _IO_list_unlock(void);
 extern __attribute__((weak)) void _IO_list_resetlock(void);
 
-/* What heap_is_alone said to before_fork, for after_fork. relaxed: it is true only where there is one
- * thread */
-static _Atomic bool fork_is_alone;
+/* What before_fork has found, for after_fork. */
+enum found {
+    LOCKED, /* by lock_all */
+    /* There is no other thread to be locked out; the handler of a signal that came in the midst of malloc may
+     * fork, and would wait for what it has interrupted. */
+    ALONE,
+    /* The same, and the library's thread waits for what the handler has interrupted: it does nothing, and is
+     * in the midst of something. */
+    INTERRUPTED,
+};
+/* relaxed everywhere: anything but LOCKED only where there is one thread */
+static _Atomic uint32_t fork_found;
 
-static bool fork_has_no_locks(void) {
-    return atomic_load_explicit(&fork_is_alone, memory_order_relaxed);
+static uint32_t found(void) {
+    return atomic_load_explicit(&fork_found, memory_order_relaxed);
+}
+
+static void note_found(uint32_t what) {
+    atomic_store_explicit(&fork_found, what, memory_order_relaxed);
 }
 
 /* Takes the locks in the order in which they nest. */
@@ -70,20 +82,20 @@ static RARE void unlock_all(bool child) {
     }
 }
 
-/* Whether the process has no thread but the caller, once the library's has ended. Where that will not end, it
- * waits for a lock, and the caller, who is all there is beside it, has interrupted the holder. */
-static RARE bool is_alone_without_library_thread(void) {
-    bool may_end = !os_program_has_threads() && option_number(OPTION_BACKGROUND_THREAD) == 1;
-    return may_end && (!decay_make_way() || heap_is_alone());
+static RARE void lock_or_end_library_thread(void) {
+    if (option_number(OPTION_BACKGROUND_THREAD) == 1 && heap_is_alone_beside_library_thread()) {
+        note_found(decay_make_way() ? ALONE : INTERRUPTED);
+    } else {
+        note_found(LOCKED);
+        lock_all();
+    }
 }
 
-/* Takes no locks where there is no other thread to be locked out: the handler of a signal that came in the
- * midst of malloc may fork, and would wait for what it has interrupted. */
 static void before_fork(void) {
-    bool alone = heap_is_alone() || is_alone_without_library_thread();
-    atomic_store_explicit(&fork_is_alone, alone, memory_order_relaxed);
-    if (!alone) {
-        lock_all();
+    if (heap_is_alone()) {
+        note_found(ALONE);
+    } else {
+        lock_or_end_library_thread();
     }
 }
 
@@ -94,7 +106,7 @@ static void after_fork(bool child) {
         holes_follow_into_child();
         sampling_follow_into_child();
     }
-    if (!fork_has_no_locks()) {
+    if (found() == LOCKED || (child && found() == INTERRUPTED)) {
         unlock_all(child);
     } else if (child) {
         arena_follow_into_child();
@@ -109,7 +121,7 @@ static void after_fork_in_parent(void) {
 static void after_fork_in_child(void) {
     after_fork(true);
     if (heap_child_listener != NULL) {
-        heap_child_listener(fork_has_no_locks());
+        heap_child_listener(found() != LOCKED);
     }
 }
 

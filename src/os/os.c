@@ -6,6 +6,7 @@
 #include "os/call.h"
 #include "os/clock.h"
 #include "os/sanitized.h"
+#include "os/thread.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -314,7 +315,9 @@ COLD bool os_renew(void *address, size_t bytes) {
 }
 
 void os_wait(_Atomic uint32_t *word, uint32_t value) {
+    os_thread_note_wait(true);
     KEEPING_ERRNO(long, syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0L));
+    os_thread_note_wait(false);
 }
 
 void os_wake(_Atomic uint32_t *word, unsigned most) {

@@ -3,6 +3,7 @@
 
 #include "base/bits.h"
 #include "base/text.h"
+#include "os/asleep.h"
 #include "os/os.h"
 #include "os/reader.h"
 #include "os/sanitized.h"
@@ -155,6 +156,10 @@ bool os_thread_end(void) {
     return true; /* it is one of the program's, for whoever counts them */
 }
 
+void os_thread_note_wait(bool begins) {
+    (void)begins;
+}
+
 bool os_thread_exists(void) {
     return true;
 }
@@ -176,9 +181,11 @@ void os_thread_lost_by_fork(void) {
 #else
 
 #define STACK_BYTES ((size_t)16 << 10)
-/* os_thread_end waits for so many naps of so long. */
-#define END_NAPS 100
-#define END_NAP_MS 10
+/* os_thread_end looks so often whether the thread waits for the caller. */
+#define END_NAP_MS 1
+#define WAITS_FOR_LONG_MS 1000
+/* It yields so often before it sleeps: the thread may be of lower priority, or a tracer has to let it go. */
+#define YIELDS_MOST 100
 /* Processors that the kernel may tell of: 8192. */
 #define CPU_WORDS 128
 #ifndef MADV_WIPEONFORK
@@ -212,6 +219,10 @@ static struct {
     _Atomic pid_t id;
     /* 1 once the thread is to end. relaxed everywhere: it orders nothing, and the kernel compares it */
     _Atomic uint32_t ends;
+    /* The id of the thread that was started last, until it is known that the process counts it no more; and
+     * whether it is in os_wait. relaxed everywhere: they order nothing */
+    _Atomic pid_t last;
+    _Atomic bool waits;
 } place SELDOM;
 
 /* The thread that started this one may be a real-time thread where the process's first one is none, or bound
@@ -240,6 +251,29 @@ static COLD void be_scheduled_as_the_process(void) {
     }
 }
 
+/* What the process's first thread has ended with, if it has: the kernel takes the status of the last thread
+ * for the process's, and knows no difference between this one and the program's. */
+static COLD int status_of_first_thread(void) {
+    struct reader stat;
+    int state = 0;
+    unsigned last = 0; /* number, of the fields */
+    if (!reader_open(&stat, "/proc/self/stat")) {
+        return 0;
+    }
+    for (int before = 0; reader_next(&stat) >= 0; before = stat.last) {
+        if (before == ')') { /* of which the name may have some */
+            state = reader_next(&stat);
+        }
+        if (stat.last >= '0' && stat.last <= '9') {
+            last = last * 10 + (unsigned)(stat.last - '0');
+        } else if (stat.last == ' ') {
+            last = 0;
+        }
+    }
+    os_close(stat.fd);
+    return state == 'Z' ? (int)(last >> 8 & 0xff) : 0;
+}
+
 static COLD int run_in_thread(void *run) {
     void (*function)(void);
     memcpy(&function, &run, sizeof function);
@@ -249,7 +283,7 @@ static COLD int run_in_thread(void *run) {
      * those that it did not open. */
     syscall(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE);
     function();
-    return 0;
+    return os_program_has_threads() ? 0 : status_of_first_thread();
 }
 
 /* Bytes of room needed on each side of the thread pointer: errno is as far from it as in the calling thread,
@@ -316,6 +350,9 @@ COLD bool os_thread_start(void (*run)(void)) {
                          CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
                              CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID,
                          argument, &place.id, pointer, &place.id);
+        if (id > 0) {
+            atomic_store_explicit(&place.last, id, memory_order_relaxed);
+        }
         os_restore_signals(&before);
         started = id > 0;
     }
@@ -335,23 +372,54 @@ COLD bool os_thread_sleep(uint64_t ms) {
     return atomic_load_explicit(&place.ends, memory_order_relaxed) == 0;
 }
 
+void os_thread_note_wait(bool begins) {
+    if (UNLIKELY(os_thread_is_own())) {
+        atomic_store_explicit(&place.waits, begins, memory_order_relaxed);
+    }
+}
+
+/* Whether the thread sleeps in os_wait, for what nobody who runs will do. One that was woken does not sleep
+ * any more, whether or not it has a processor yet. Where the kernel does not tell, it has to wait for long.
+ */
+static bool waits_for_caller(pid_t id, uint64_t begun_ms) {
+    struct os_sleep sleep;
+    if (!atomic_load_explicit(&place.waits, memory_order_relaxed)) {
+        return false;
+    }
+    return os_now_ms() - begun_ms >= WAITS_FOR_LONG_MS || (os_asleep(id, &sleep) && sleep.call == SYS_futex);
+}
+
+/* The thread uses nothing any more, and counts as one of the process's for a moment longer. */
+static void wait_until_uncounted(pid_t id) {
+    for (unsigned i = 0; syscall(SYS_tgkill, os_process_id(), id, 0) == 0; i++) {
+        if (i < YIELDS_MOST) {
+            syscall(SYS_sched_yield);
+        } else {
+            os_sleep_ms(1);
+        }
+    }
+    atomic_store_explicit(&place.last, 0, memory_order_relaxed);
+}
+
 RARE bool os_thread_end(void) {
     int saved_errno = errno;
-    pid_t id = os_in_own_process() ? atomic_load_explicit(&place.id, memory_order_acquire) : 0;
-    int naps = END_NAPS;
-    if (id != 0) {
+    bool here = os_in_own_process() && !os_thread_is_lost();
+    pid_t id = here ? atomic_load_explicit(&place.last, memory_order_relaxed) : 0;
+    bool ended = true;
+    if (id != 0 && os_thread_exists()) {
+        uint64_t begun_ms = os_now_ms();
         atomic_store_explicit(&place.ends, 1, memory_order_relaxed);
         syscall(SYS_futex, &place.ends, FUTEX_WAKE, 1, NULL, NULL, 0L);
+        while (os_thread_exists() && ended) {
+            nap(&place.id, (uint32_t)id, END_NAP_MS);
+            ended = !waits_for_caller(id, begun_ms);
+        }
     }
-    for (; id != 0 && os_thread_exists() && naps > 0; naps--) {
-        nap(&place.id, (uint32_t)id, END_NAP_MS);
-    }
-    /* It uses nothing any more, and counts as a thread for a moment longer. */
-    while (id != 0 && naps > 0 && syscall(SYS_tgkill, os_process_id(), id, 0) == 0) {
-        syscall(SYS_sched_yield);
+    if (id != 0 && ended) {
+        wait_until_uncounted(id);
     }
     errno = saved_errno;
-    return naps > 0;
+    return ended;
 }
 
 bool os_thread_is_own(void) {
@@ -391,5 +459,6 @@ COLD bool os_thread_is_lost(void) {
 void os_thread_lost_by_fork(void) {
     /* relaxed: the thread never ran in this memory, so there is nothing of it to be seen */
     atomic_store_explicit(&place.id, 0, memory_order_relaxed);
+    atomic_store_explicit(&place.last, 0, memory_order_relaxed);
 }
 #endif

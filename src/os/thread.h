@@ -19,10 +19,13 @@ void os_thread_prepare(void);
 bool os_thread_start(void (*run)(void));
 /* For the library's own thread: sleeps for `ms`, or until os_thread_end; false if that has been called. */
 bool os_thread_sleep(uint64_t ms);
-/* Asks the thread to end, and waits until the process has one thread less, which takes it what it is about;
- * false if that takes more than a second. Does nothing in a process that only shares its memory. Keeps errno.
+/* Asks the thread to end, and waits until the process has one thread less, which takes it what it is about.
+ * False if it sleeps in os_wait, for what only the caller could do. Does nothing in a process that only
+ * shares its memory, or has a copy of it. Keeps errno.
  */
 bool os_thread_end(void);
+/* For os_wait: the caller, if it is the library's thread, begins to wait, or has done so. */
+void os_thread_note_wait(bool begins);
 /* Whether the thread has not ended yet. After false, the caller sees all that it did. */
 bool os_thread_exists(void);
 /* Whether the calling thread is the library's own. */

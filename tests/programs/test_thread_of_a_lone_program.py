@@ -17,7 +17,9 @@ def _program(builder: Builder) -> Path:
     return builder.program("c/breathes_alone.c", *IDLE_FLAGS)
 
 
-@pytest.mark.parametrize("how", ["fork", "handler", "clone", "raw-clone", "unshare", "raw-unshare", "setns"])
+@pytest.mark.parametrize(
+    "how", ["fork", "handler", "clone", "raw-clone", "no-clone3", "unshare", "raw-unshare", "setns"]
+)
 def test_it_makes_way_and_comes_back(runner: Runner, program: Path, how: str) -> None:
     runner.run([program, how])
 
@@ -33,3 +35,15 @@ def test_it_is_not_there_where_system_calls_may_be_filtered(runner: Runner, prog
 
 def test_an_option_keeps_it_away(runner: Runner, program: Path) -> None:
     runner.run([program, "never"], env={"HAKMEM_BACKGROUND_THREAD": "0"})
+
+
+@pytest.mark.parametrize("how", ["exit", "libc-exit"])
+def test_the_program_ends_with_its_own_status(runner: Runner, program: Path, how: str) -> None:
+    runner.run([program, how], status=3, proven=False)
+
+
+@pytest.mark.parametrize("how", ["interrupted", "busy"])
+def test_children_of_a_fork_at_a_bad_moment_are_whole(runner: Runner, builder: Builder, how: str) -> None:
+    program = builder.program("c/forks_beside_library_thread.c", *IDLE_FLAGS)
+    # A short period of the decay, so that the thread is often in the midst of something.
+    runner.run([program, how], env={"HAKMEM_DECAY_MS": "20"})

@@ -2,11 +2,13 @@
  * does what only a process of one thread can do, by the way that its argument names, and requires that it is
  * one then, that it can be done, and that the thread comes back later, or never after a filter. "stops":
  * frees all, and waits until the thread and the memory are gone. "never": requires that no thread comes.
- * "filtered": becomes that program, having installed a filter that allows everything. */
+ * "filtered": becomes that program, having installed a filter that allows everything. "exit" and "libc-exit":
+ * ends its only thread with status 3, the latter by libc's own function. */
 #include "check.h"
 #include "filters.h"
 #include "resident.h"
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -73,6 +75,15 @@ static void enter_own_mounts(void) {
     close(mounts);
 }
 
+/* By a function in front of which nothing stands. */
+static void exit_by_libc(void) {
+    void *libc = dlopen("libc.so.6", RTLD_NOW);
+    void *found = dlsym(libc, "syscall");
+    long (*call)(long, ...);
+    memcpy(&call, &found, sizeof call);
+    call(SYS_exit, 3l);
+}
+
 static void become_filtered(const char *program) {
     struct sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     filter_all_threads(allow, 1);
@@ -96,6 +107,12 @@ static void do_what(const char *how) {
         REQUIRE(syscall(SYS_unshare, CLONE_NEWUSER) == 0);
     else if (strcmp(how, "setns") == 0)
         enter_own_mounts();
+    else if (strcmp(how, "no-clone3") == 0)
+        REQUIRE(syscall(SYS_clone3, (void *)8, 64) == -1 && errno == EFAULT);
+    else if (strcmp(how, "exit") == 0)
+        syscall(SYS_exit, 3);
+    else if (strcmp(how, "libc-exit") == 0)
+        exit_by_libc();
     else
         REQUIRE(strcmp(how, "filter") == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
     REQUIRE(threads_now() == 1);
