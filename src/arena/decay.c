@@ -160,8 +160,12 @@ COLD bool decay_tick(bool more) {
     if (tick(scarce)) {
         last_success_ms = now;
     }
+    if (ends_idle_period()) {
+        lock_release(&arena.lock);
+        do_relieve();
+        lock_acquire(&arena.lock);
+    }
     /* An older kernel does not take back what the program has locked: no use to try for ever. */
-    bool relieves = ends_idle_period();
     more =
         more || arena_stocked() > 0 || arena_kept_slabs() > 0 ||
         (arena.dirty_slabs > REST_SLABS && now - last_success_ms < IN_VAIN_MOST_MS + 2 * decay_period_ms());
@@ -169,9 +173,6 @@ COLD bool decay_tick(bool more) {
         thread_ends();
     }
     lock_release(&arena.lock);
-    if (relieves) {
-        do_relieve();
-    }
     return more;
 }
 

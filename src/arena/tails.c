@@ -69,6 +69,15 @@ static size_t tail_of(const struct slab *head, size_t span) {
  * run. The lock is what keeps the run one of the large lane until then: to give it back, its thread needs the
  * lock, too, and before that has made the tail clean. */
 
+/* While nobody purges anything: whether whoever was about to purge the tail is not in this process, a child
+ * of a fork that could not wait for him. Makes it clean. Arena lock held. */
+static bool forget_lost_purge(struct slab *head) {
+    /* relaxed: he wrote nothing */
+    uint8_t tail = TAIL_PURGED;
+    return atomic_compare_exchange_strong_explicit(&head->tail, &tail, TAIL_CLEAN, memory_order_relaxed,
+                                                   memory_order_relaxed);
+}
+
 /* The block's thread: from here on nobody purges the tail. Returns whether it was dirty, and counts. */
 static bool make_clean(struct slab *head) {
     for (;;) {
@@ -85,8 +94,11 @@ static bool make_clean(struct slab *head) {
         }
         if (tail == TAIL_PURGED) {
             lock_acquire(&arena.lock);
-            (void)arena_wait_for_one_purge();
+            bool lost = !arena_wait_for_one_purge() && forget_lost_purge(head);
             lock_release(&arena.lock);
+            if (lost) {
+                return true;
+            }
         }
     }
 }

@@ -71,7 +71,7 @@ static RARE void unlock_all(bool child) {
     shared_heap_unlock_after_fork(child);
     runtime_unlock_after_fork(child);
     void (*end_list_lock)(void) = child ? _IO_list_resetlock : _IO_list_unlock;
-    if (end_list_lock != NULL) {
+    if (found() == LOCKED && end_list_lock != NULL) {
         end_list_lock();
     }
     files_after_fork(child);

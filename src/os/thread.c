@@ -183,7 +183,6 @@ void os_thread_lost_by_fork(void) {
 #define STACK_BYTES ((size_t)16 << 10)
 /* os_thread_end looks so often whether the thread waits for the caller. */
 #define END_NAP_MS 1
-#define WAITS_FOR_LONG_MS 1000
 /* It yields so often before it sleeps: the thread may be of lower priority, or a tracer has to let it go. */
 #define YIELDS_MOST 100
 /* Processors that the kernel may tell of: 8192. */
@@ -379,14 +378,11 @@ void os_thread_note_wait(bool begins) {
 }
 
 /* Whether the thread sleeps in os_wait, for what nobody who runs will do. One that was woken does not sleep
- * any more, whether or not it has a processor yet. Where the kernel does not tell, it has to wait for long.
- */
-static bool waits_for_caller(pid_t id, uint64_t begun_ms) {
+ * any more, whether or not it has a processor yet. */
+static bool waits_for_caller(pid_t id) {
     struct os_sleep sleep;
-    if (!atomic_load_explicit(&place.waits, memory_order_relaxed)) {
-        return false;
-    }
-    return os_now_ms() - begun_ms >= WAITS_FOR_LONG_MS || (os_asleep(id, &sleep) && sleep.call == SYS_futex);
+    return atomic_load_explicit(&place.waits, memory_order_relaxed) && os_asleep(id, &sleep) &&
+           sleep.call == SYS_futex;
 }
 
 /* The thread uses nothing any more, and counts as one of the process's for a moment longer. */
@@ -407,12 +403,11 @@ RARE bool os_thread_end(void) {
     pid_t id = here ? atomic_load_explicit(&place.last, memory_order_relaxed) : 0;
     bool ended = true;
     if (id != 0 && os_thread_exists()) {
-        uint64_t begun_ms = os_now_ms();
         atomic_store_explicit(&place.ends, 1, memory_order_relaxed);
         syscall(SYS_futex, &place.ends, FUTEX_WAKE, 1, NULL, NULL, 0L);
         while (os_thread_exists() && ended) {
             nap(&place.id, (uint32_t)id, END_NAP_MS);
-            ended = !waits_for_caller(id, begun_ms);
+            ended = !waits_for_caller(id);
         }
     }
     if (id != 0 && ended) {

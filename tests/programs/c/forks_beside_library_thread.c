@@ -5,12 +5,14 @@
 #include "children.h"
 #include "resident.h"
 
-enum { FORKS = 20, MOST_MS = 40000, LARGE = 80, LARGE_BYTES = 300000, SMALL = 20000 };
+enum { FORKS = 10, MOST_MS = 40000, LARGE = 80, LARGE_BYTES = 300000, SMALL = 20000, CUT = 600 };
+/* What was cut short stays for a round: ends of blocks are given back while they are in use. */
+enum { CUT_FROM = LARGE + SMALL, ALL = CUT_FROM + CUT };
 
 static volatile sig_atomic_t forks, is_child, longest_ms;
 
-static void drop(int count) {
-    for (int i = 0; i < count; i++) {
+static void drop(int from, int to) {
+    for (int i = from; i < to; i++) {
         free(blocks[i]);
         blocks[i] = NULL;
     }
@@ -19,9 +21,12 @@ static void drop(int count) {
 static void breathe(uint32_t *random) {
     for (int i = 0; i < LARGE; i++)
         blocks[i] = touched_block(LARGE_BYTES);
-    for (int i = LARGE; i < LARGE + SMALL; i++)
+    for (int i = LARGE; i < CUT_FROM; i++)
         blocks[i] = touched_block(16 + next_random(random) % 3000);
-    drop(LARGE + SMALL);
+    drop(CUT_FROM, ALL);
+    for (int i = CUT_FROM; i < ALL; i++)
+        blocks[i] = realloc(touched_block(125000), 70000);
+    drop(0, CUT_FROM);
 }
 
 static void fork_timed(void) {
@@ -62,7 +67,7 @@ int main(int argc, char **argv) {
     }
     if (is_child) {
         signal(SIGALRM, SIG_IGN);
-        drop(LARGE + SMALL);
+        drop(0, ALL);
         use_every_lane(1);
         breathe(&random);
         _Exit(0);
