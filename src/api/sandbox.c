@@ -63,8 +63,8 @@ static inline bool may_bring_a_filter(long number, long argument) {
            (number == SYS_prctl && (a == PR_SET_SECCOMP || a == PR_SET_NO_NEW_PRIVS));
 }
 
-/* Whether the call wants a process of one thread, or ends one, whose status is that of the last to end. Of
- * clone3, who knows: what its argument points to is for the kernel to read. */
+/* Whether the call wants a process of one thread, or ends one, whose status is that of the last to end.
+ * clone3 counts always: what its argument points to is for the kernel to read. */
 static inline bool wants_one_thread(long number, long a) {
 #ifdef SYS_fork
     if (number == SYS_fork) {

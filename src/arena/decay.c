@@ -216,6 +216,10 @@ void decay_note_breath(void) {
     atomic_store_explicit(&wants_thread, true, memory_order_relaxed);
 }
 
+bool decay_wants_thread(void) {
+    return atomic_load_explicit(&wants_thread, memory_order_relaxed);
+}
+
 RARE bool decay_make_way(void) {
     if (os_program_has_threads()) {
         return true;
@@ -240,7 +244,7 @@ static bool is_worth_a_first_thread(void) {
     if (gains_by_a_thread()) {
         decay_note_breath();
     }
-    return atomic_load_explicit(&wants_thread, memory_order_relaxed) && os_purge_sees_no_filter() &&
+    return decay_wants_thread() && os_purge_sees_no_filter() &&
            os_now_ms() >= atomic_load_explicit(&way_made_until_ms, memory_order_relaxed);
 }
 
@@ -370,5 +374,4 @@ COLD void decay_do(enum decay_work work) {
 COLD void decay_lost_by_fork(void) {
     forget_thread();
     backoff_end(&no_thread);
-    atomic_store_explicit(&wants_thread, false, memory_order_relaxed);
 }

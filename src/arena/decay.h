@@ -34,6 +34,8 @@ void decay_stop(void);
 /* Notes that the program takes again what was given back, so that it gets the library's thread although it
  * has none of its own. Any thread. */
 void decay_note_breath(void);
+/* Whether a program that has no threads has shown so much, and gets it. */
+bool decay_wants_thread(void);
 /* To be called before what only a process of one thread can do, or a fork that leaves no handler a chance:
  * where the program has no threads, the library's ends, if it is there, and none is started for a moment.
  * False if it waits for what the caller, in a signal handler, has interrupted. No lock held. */

@@ -82,20 +82,18 @@ static RARE void unlock_all(bool child) {
     }
 }
 
-static RARE void lock_or_end_library_thread(void) {
+/* Has the library's thread end, and none come before the fork is over, where the program has no others. */
+static RARE uint32_t find(void) {
     if (option_number(OPTION_BACKGROUND_THREAD) == 1 && heap_is_alone_beside_library_thread()) {
-        note_found(decay_make_way() ? ALONE : INTERRUPTED);
-    } else {
-        note_found(LOCKED);
-        lock_all();
+        return decay_make_way() ? ALONE : INTERRUPTED;
     }
+    return heap_is_alone() ? ALONE : LOCKED;
 }
 
 static void before_fork(void) {
-    if (heap_is_alone()) {
-        note_found(ALONE);
-    } else {
-        lock_or_end_library_thread();
+    note_found(heap_is_alone() && !decay_wants_thread() ? ALONE : find());
+    if (found() == LOCKED) {
+        lock_all();
     }
 }
 

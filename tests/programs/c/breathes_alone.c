@@ -37,7 +37,7 @@ static bool breathe_until(long wanted, int most_ms) {
     return false;
 }
 
-/* The child uses the allocator, and gets no thread of its own before it breathes. */
+/* The child uses the allocator, and has no thread yet. */
 static int in_child(void *unused) {
     (void)unused;
     REQUIRE(threads_now() == 1);
