@@ -19,9 +19,9 @@ CONFIGURE := cmake -G Ninja -S . -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
 # A test that hangs fails after the timeout. Tests take two places each, but for those that mostly sleep: they wait as long
 # as they work, so that two for each processor keep it busy.
 CTEST := ctest --output-on-failure --timeout 300 --parallel $(shell expr 4 '*' "$$(nproc)")
-# Files side by side, the tests of one after each other. Half as many again as there are processors, because many
-# tests wait for a program to go on.
-PYTEST := $(VENV)/bin/python -m pytest --numprocesses $(shell expr 3 '*' "$$(nproc)" / 2) --dist loadfile
+# Files side by side, the tests of one after each other, and in their order: those of real programs take longest, and
+# come first. Half as many again as there are processors, because many tests wait for a program to go on.
+PYTEST := $(VENV)/bin/python -m pytest --numprocesses $(shell expr 3 '*' "$$(nproc)" / 2) --dist loadfile --no-loadscope-reorder
 
 C_FILES = $(shell find src include examples tests bench -name '*.[ch]' -o -name '*.[ch]pp')
 PYTHON_FOLDERS := python bench tests
