@@ -2,11 +2,11 @@
  *
  * Promises that free memory which was not needed for one and a half DECAY_MS is not resident any more, and
  * that what was needed within one is not purged for being idle. In a program that has threads, and in one
- * that takes much again of what it was relieved of, this is done by one of the allocator's own, whether or
- * not the program makes another call; it exists only while there is something to give back. Where that is not
- * wanted or not to be had, in a forked child that has not freed anything yet, and in a process that was not
- * made by fork, it is done by the threads that free. Never before main. Relies on the arena's lock and on
- * os/thread.
+ * that takes much again of what it was relieved of or has most of its memory free, this is done by one of the
+ * allocator's own, whether or not the program makes another call; it exists only while there is something to
+ * give back. Where that is not wanted or not to be had, in a forked child that has not freed anything yet,
+ * and in a process that was not made by fork, it is done by the threads that free. Never before main. Relies
+ * on the arena's lock and on os/thread.
  */
 #ifndef HAKMEM_ARENA_DECAY_H
 #define HAKMEM_ARENA_DECAY_H

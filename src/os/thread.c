@@ -398,23 +398,23 @@ static void wait_until_uncounted(pid_t id) {
 }
 
 RARE bool os_thread_end(void) {
-    int saved_errno = errno;
-    bool here = os_in_own_process() && !os_thread_is_lost();
-    pid_t id = here ? atomic_load_explicit(&place.last, memory_order_relaxed) : 0;
-    bool ended = true;
-    if (id != 0 && os_thread_exists()) {
-        atomic_store_explicit(&place.ends, 1, memory_order_relaxed);
-        syscall(SYS_futex, &place.ends, FUTEX_WAKE, 1, NULL, NULL, 0L);
-        while (os_thread_exists() && ended) {
-            nap(&place.id, (uint32_t)id, END_NAP_MS);
-            ended = !waits_for_caller(id);
-        }
+    pid_t id = atomic_load_explicit(&place.last, memory_order_relaxed);
+    if (id == 0 || !os_in_own_process() || os_thread_is_lost()) {
+        return true;
     }
-    if (id != 0 && ended) {
+    int saved_errno = errno;
+    bool waits = false;
+    atomic_store_explicit(&place.ends, 1, memory_order_relaxed);
+    syscall(SYS_futex, &place.ends, FUTEX_WAKE, 1, NULL, NULL, 0L);
+    while (os_thread_exists() && !waits) {
+        nap(&place.id, (uint32_t)id, END_NAP_MS);
+        waits = waits_for_caller(id);
+    }
+    if (!waits) {
         wait_until_uncounted(id);
     }
     errno = saved_errno;
-    return ended;
+    return !waits;
 }
 
 bool os_thread_is_own(void) {

@@ -4,13 +4,12 @@
  * frees all, and waits until the thread and the memory are gone. "never": requires that no thread comes.
  * "filtered": becomes that program, having installed a filter that allows everything. "exit" and "libc-exit":
  * ends its only thread with status 3, the latter by libc's own function. */
-#include "check.h"
+#include "children.h"
 #include "filters.h"
 #include "resident.h"
 
 #include <dlfcn.h>
 #include <signal.h>
-#include <sys/wait.h>
 
 enum { BLOCKS = 80, BLOCK_BYTES = 300000, MOST_MS = 20000, NEVER_MS = 1500 };
 
@@ -49,17 +48,11 @@ static int in_child(void *unused) {
     _Exit(0);
 }
 
-static void end_of(pid_t child) {
-    int status;
-    REQUIRE(child > 0);
-    REQUIRE(waitpid(child, &status, 0) == child && status == 0);
-}
-
 static void goes_on_as(pid_t child) {
     if (child == 0)
         in_child(NULL);
     long now = threads_now();
-    end_of(child);
+    require_good_end(child);
     REQUIRE(now == 1);
 }
 
@@ -68,7 +61,7 @@ static void fork_in_handler(int signal) {
     goes_on_as(fork());
 }
 
-/* An empty mount namespace's file cannot be entered by a process that shares its working directory. */
+/* The kernel refuses that to a thread that shares its working directory with another one. */
 static void enter_own_mounts(void) {
     int mounts = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
     REQUIRE(mounts >= 0 && setns(mounts, CLONE_NEWNS) == 0);
