@@ -25,13 +25,12 @@ namespace {
 
 using hakmem_test::kKiB;
 using hakmem_test::kMiB;
+using hakmem_test::kPage;
 using hakmem_test::number_in;
 using hakmem_test::Random;
 using hakmem_test::run_threads;
 using hakmem_test::scaled;
 using hakmem_test::statistics_json;
-
-constexpr std::uint64_t kPage = 4096;
 
 struct Range {
     std::uintptr_t begin;

@@ -23,6 +23,7 @@
 
 namespace {
 
+using hakmem_test::dirty;
 using hakmem_test::faults_so_far;
 using hakmem_test::kernel_has_huge_pages;
 using hakmem_test::kKiB;
@@ -54,7 +55,7 @@ void fill(PointerArray &blocks, std::size_t size) {
     for (std::size_t i = 0; i < blocks.size(); i++) {
         blocks[i] = hak_malloc(size);
         ASSERT_NE(blocks[i], nullptr);
-        std::memset(blocks[i], static_cast<int>(i % 255 + 1), size);
+        dirty(blocks[i], size, static_cast<int>(i % 255 + 1));
     }
 }
 

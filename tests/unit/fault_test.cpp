@@ -169,7 +169,9 @@ Outcome run_round(os_fault kind, long after, long count) {
 }
 
 // A sanitizer gets fewer rounds, not shorter ones: a short one does not come to move huge blocks.
-constexpr long kRoundStep = std::max(1, HAKMEM_TEST_DIVISOR / 2);
+// ThreadSanitizer gets the fewest: a round has one thread.
+constexpr long kRoundStep =
+    HAKMEM_TEST_DIVISOR <= 10 ? std::max(1, HAKMEM_TEST_DIVISOR / 2) : HAKMEM_TEST_DIVISOR;
 
 // Each round is a process of its own that starts without a heap, or most calls would never be made again.
 [[noreturn]] void run_every_round(os_fault kind) {

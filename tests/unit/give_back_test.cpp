@@ -20,6 +20,7 @@
 namespace {
 
 using hakmem_test::counter;
+using hakmem_test::free_all;
 using hakmem_test::kLanes;
 using hakmem_test::kMiB;
 using hakmem_test::option_named;
@@ -48,13 +49,6 @@ void allocate_all(PointerArray &blocks, std::size_t size) {
         block = hak_malloc(size);
         ASSERT_NE(block, nullptr);
         std::memset(block, 0x7E, size);
-    }
-}
-
-void free_all(PointerArray &blocks) {
-    for (void *&block : blocks) {
-        hak_free(block);
-        block = nullptr;
     }
 }
 

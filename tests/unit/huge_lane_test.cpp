@@ -22,13 +22,13 @@ using hakmem_test::faults_so_far;
 using hakmem_test::kernel_has_huge_pages;
 using hakmem_test::kKiB;
 using hakmem_test::kMiB;
+using hakmem_test::kPage;
 using hakmem_test::PointerArray;
 using hakmem_test::Random;
 using hakmem_test::ResidentMeter;
 using hakmem_test::scaled;
 using hakmem_test::touch;
 
-constexpr std::size_t kPage = 4 * kKiB;
 constexpr std::size_t kSuperslab = 2 * kMiB;
 
 class HugeLane : public testing::Test {

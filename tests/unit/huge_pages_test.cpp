@@ -17,15 +17,15 @@
 namespace {
 
 using hakmem_test::faults_so_far;
+using hakmem_test::free_all;
 using hakmem_test::kernel_has_huge_pages;
 using hakmem_test::kKiB;
 using hakmem_test::kMiB;
+using hakmem_test::kPage;
 using hakmem_test::PointerArray;
 using hakmem_test::Random;
 using hakmem_test::ResidentMeter;
 using hakmem_test::touch;
-
-constexpr std::size_t kPage = 4 * kKiB;
 
 // Blocks of the huge lane and of the large one, no two of them of one kind.
 constexpr std::size_t kSizes[] = {300 * kKiB, 1 * kMiB, 5 * kMiB, 20 * kMiB};
@@ -35,12 +35,6 @@ void take_all(PointerArray &blocks, std::size_t size, std::size_t step) {
     for (void *&block : blocks) {
         block = hak_malloc(size);
         touch(block, size, step);
-    }
-}
-
-void free_all(PointerArray &blocks) {
-    for (void *block : blocks) {
-        hak_free(block);
     }
 }
 

@@ -10,10 +10,11 @@
 extern "C" {
 #include "profile/modules.h"
 }
+#include "support/resident.h"
 
 namespace {
 
-constexpr std::size_t kPage = 4096;
+using hakmem_test::kPage;
 
 // Pages of a file that are mapped one behind the other.
 struct Part {

@@ -20,12 +20,13 @@
 
 #include "os/fault.h"
 #include "support/random.h"
+#include "support/resident.h"
 
 namespace {
 
+using hakmem_test::kPage;
 using hakmem_test::Random;
 
-constexpr std::size_t kPage = 4096;
 constexpr std::size_t kRanges = 64;
 constexpr std::size_t kPages = 1000;
 

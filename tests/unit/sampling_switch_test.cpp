@@ -17,6 +17,7 @@ namespace {
 
 using hakmem_test::estimate_tolerance;
 using hakmem_test::heap_profile_now;
+using hakmem_test::kEveryBlock;
 using hakmem_test::kKiB;
 using hakmem_test::Meeting;
 using hakmem_test::run_threads;
@@ -55,7 +56,6 @@ TEST(SamplingSwitch, CountsWhatThreadsThatLiveAllocateFromThenOn) {
     }
 }
 
-constexpr std::size_t kEveryBlock = 1;
 constexpr std::size_t kHardlyAny = std::size_t{1} << 40;
 
 int events_in_a_malloc;

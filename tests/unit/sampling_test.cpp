@@ -31,6 +31,7 @@ using hakmem_test::estimate_tolerance;
 using hakmem_test::fill_pattern;
 using hakmem_test::heap_profile_now;
 using hakmem_test::HeapProfile;
+using hakmem_test::kEveryBlock;
 using hakmem_test::kKiB;
 using hakmem_test::kLanes;
 using hakmem_test::kMiB;
@@ -42,7 +43,6 @@ using hakmem_test::Sampling;
 using hakmem_test::scaled;
 
 constexpr std::size_t kInterval = 16 * kKiB;
-constexpr std::size_t kEveryBlock = 1;
 // Beyond the mid lane a block counts with its whole pages, which these sizes fill.
 constexpr std::array<std::size_t, 12> kSizes = {1,     8,      16,         100,      1000,     1024,
                                                 5'000, 40'000, 128 * kKiB, 1 * kMiB, 2 * kMiB, 4 * kMiB};

@@ -28,7 +28,7 @@ namespace {
 using hakmem_test::compare_chains;
 using hakmem_test::Frames;
 using hakmem_test::Guarded;
-using hakmem_test::page_bytes;
+using hakmem_test::kPage;
 using hakmem_test::run_in_thread;
 using hakmem_test::scaled;
 
@@ -56,7 +56,7 @@ void run_on(const Guarded &stack, void (*body)()) {
 
 TEST(Stack, OfACoroutineIsTheUnwinders) {
     for (std::size_t i = 0; i < scaled(100); i++) {
-        const Guarded stack((1 << 20) + page_bytes * (i % 7));
+        const Guarded stack((1 << 20) + kPage * (i % 7));
         run_on(stack, [] { compare_chains(300, 5); });
         compare_chains(400 + i, 1);
     }
@@ -113,7 +113,7 @@ void allocate_and_free_all_sizes() {
     for (int round = 0; round < 8; round++) {
         for (std::size_t size = 16; size <= kMost; size += size / 4) {
             auto *block = static_cast<char *>(hak_malloc(size));
-            for (std::size_t at = 0; round % 2 == 0 && at < size; at += page_bytes) {
+            for (std::size_t at = 0; round % 2 == 0 && at < size; at += kPage) {
                 static_cast<volatile char *>(block)[at] = 1;
             }
             hak_free(block);
@@ -166,7 +166,7 @@ std::uintptr_t edge;
 std::size_t edge_frames;
 
 TEST(Stack, DoesNotReadBeyondTheTopOfAStack) {
-    const Guarded code(page_bytes);
+    const Guarded code(kPage);
     const Guarded stack(32 << 10);
     edge_call = assemble(code, with_a_given_pointer);
     edge = reinterpret_cast<std::uintptr_t>(stack.data()) + stack.size();
@@ -197,7 +197,7 @@ void *capture_in_neighbours(void *own_stack_first) {
     }
     char *half = neighbours + kCoroutineBytes / 2;
     EXPECT_EQ(mprotect(half, kCoroutineBytes / 2, PROT_NONE), 0);
-    edge = reinterpret_cast<std::uintptr_t>(half) + page_bytes;
+    edge = reinterpret_cast<std::uintptr_t>(half) + kPage;
     run_on(neighbours, kCoroutineBytes / 2, [] {
         Frames below;
         edge_call(hakmem_test::capture_frames, &below, edge);
@@ -209,7 +209,7 @@ void *capture_in_neighbours(void *own_stack_first) {
 }
 
 TEST(Stack, OfACoroutineBelowAThreadsIsNotTakenForTheThreads) {
-    const Guarded code(page_bytes);
+    const Guarded code(kPage);
     const Guarded both(kCoroutineBytes + kThreadBytes);
     neighbours = both.data();
     edge_call = assemble(code, with_a_given_pointer);

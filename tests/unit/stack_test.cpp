@@ -40,8 +40,8 @@ using hakmem_test::expect_agreement;
 using hakmem_test::Frames;
 using hakmem_test::frames_most;
 using hakmem_test::Guarded;
+using hakmem_test::kPage;
 using hakmem_test::Link;
-using hakmem_test::page_bytes;
 using hakmem_test::Pair;
 using hakmem_test::Random;
 using hakmem_test::run_in_thread;
@@ -242,10 +242,10 @@ TEST(Stack, ThroughALibraryThatHidesItsHeaderIsTheUnwinders) {
     link_map *map = nullptr;
     ASSERT_EQ(dlinfo(library, RTLD_DI_LINKMAP, &map), 0);
     auto *header = reinterpret_cast<void *>(map->l_addr);
-    ASSERT_EQ(mprotect(header, page_bytes, PROT_NONE), 0);
+    ASSERT_EQ(mprotect(header, kPage, PROT_NONE), 0);
     call(capture_pair, &hidden);
     expect_agreement(hidden, "without a header");
-    ASSERT_EQ(mprotect(header, page_bytes, PROT_READ), 0);
+    ASSERT_EQ(mprotect(header, kPage, PROT_READ), 0);
     dlclose(library);
 }
 
@@ -361,7 +361,7 @@ using hakmem_test::with_a_frame;
 using hakmem_test::with_a_given_pointer;
 
 TEST(Stack, GoesOnByFramePointerWhereThereAreNoTables) {
-    const Guarded memory(page_bytes);
+    const Guarded memory(kPage);
     Assembled *call = assemble(memory, with_a_frame);
     Pair inner, outer;
     outer.capture();
@@ -372,13 +372,13 @@ TEST(Stack, GoesOnByFramePointerWhereThereAreNoTables) {
     const std::vector<std::uintptr_t> outside = callers(outer.ours);
     // capture_pair, the assembled code, this function at another place, and what called it.
     ASSERT_EQ(found.size(), outside.size() + 2);
-    EXPECT_EQ(found[1] / page_bytes, reinterpret_cast<std::uintptr_t>(memory.data()) / page_bytes);
+    EXPECT_EQ(found[1] / kPage, reinterpret_cast<std::uintptr_t>(memory.data()) / kPage);
     EXPECT_TRUE(std::equal(outside.begin() + 1, outside.end(), found.begin() + 3, found.end()));
 }
 
 TEST(Stack, EndsAtAFramePointerThatIsNone) {
-    const Guarded memory(page_bytes);
-    const Guarded elsewhere(page_bytes);
+    const Guarded memory(kPage);
+    const Guarded elsewhere(kPage);
     Assembled *call = assemble(memory, with_a_given_pointer);
     const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
     const auto guarded = reinterpret_cast<std::uintptr_t>(elsewhere.data());
@@ -404,15 +404,14 @@ TEST(Stack, EndsAtAFramePointerThatIsNone) {
         call(capture_frames, &frames, pointer);
         // What is inside of the assembled code is told, and the code itself.
         EXPECT_GE(frames.count, 2u) << pointer;
-        EXPECT_EQ(frames.address[1] / page_bytes,
-                  reinterpret_cast<std::uintptr_t>(memory.data()) / page_bytes)
+        EXPECT_EQ(frames.address[1] / kPage, reinterpret_cast<std::uintptr_t>(memory.data()) / kPage)
             << pointer;
     }
 }
 
 // What a stale frame pointer leads to need not be running: its library may be unmapped at that moment.
 TEST(Stack, GoesByTablesOfALibraryThatMayGoOnlyWhereItRuns) {
-    const Guarded memory(page_bytes);
+    const Guarded memory(kPage);
     Assembled *call = assemble(memory, with_a_given_pointer);
     void *library = dlopen(HAKMEM_TEST_PLUGIN_SMALL, RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(library, nullptr) << dlerror();
@@ -450,7 +449,7 @@ void capture_in_plugin(void *into) {
 }
 
 TEST(Stack, GoesByTablesOfALibraryThatItMetBeforeItGuessed) {
-    const Guarded memory(page_bytes);
+    const Guarded memory(kPage);
     void *library = dlopen(HAKMEM_TEST_PLUGIN_SMALL, RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(library, nullptr) << dlerror();
     plugin_call = reinterpret_cast<PluginCall *>(dlsym(library, "plugin_call"));

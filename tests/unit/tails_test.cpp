@@ -18,6 +18,7 @@
 
 namespace {
 
+using hakmem_test::dirty;
 using hakmem_test::kKiB;
 using hakmem_test::kMiB;
 using hakmem_test::make_shortened;
@@ -36,7 +37,7 @@ TEST_P(Tails, GrowthTakesLittleMoreThanTheBlocks) {
     for (void *&block : blocks) {
         block = hak_malloc(GetParam());
         ASSERT_NE(block, nullptr);
-        std::memset(block, 1, GetParam());
+        dirty(block, GetParam(), 1);
     }
     meter.expect_growth_within(kHeap + kHeap / 5 + 2 * kMiB, "by blocks that are all filled");
     for (void *block : blocks) {
@@ -78,7 +79,7 @@ class Churn {
             ASSERT_NE(blocks_[i], nullptr);
             live_ += size - sizes_[i];
             sizes_[i] = size;
-            std::memset(blocks_[i], mark(i), size);
+            dirty(blocks_[i], size, mark(i));
         }
     }
 
@@ -154,7 +155,7 @@ TEST(Tails, WhatABlockGrowsIntoCanBeUsed) {
 
 void fill(void *block, std::size_t size) {
     ASSERT_NE(block, nullptr);
-    std::memset(block, 1, size);
+    dirty(block, size, 1);
 }
 
 void free_and_collect(PointerArray &blocks) {

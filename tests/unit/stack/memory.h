@@ -9,19 +9,19 @@
 #include <cstdint>
 #include <cstring>
 
-namespace hakmem_test {
+#include "support/resident.h"
 
-constexpr std::size_t page_bytes = 4096;
+namespace hakmem_test {
 
 // Memory between two pages that cannot be touched.
 class Guarded {
   public:
-    explicit Guarded(std::size_t bytes) : bytes_(bytes + 2 * page_bytes) {
+    explicit Guarded(std::size_t bytes) : bytes_(bytes + 2 * kPage) {
         start_ = static_cast<char *>(
             mmap(nullptr, bytes_, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
         EXPECT_NE(start_, MAP_FAILED);
-        mprotect(start_, page_bytes, PROT_NONE);
-        mprotect(start_ + bytes_ - page_bytes, page_bytes, PROT_NONE);
+        mprotect(start_, kPage, PROT_NONE);
+        mprotect(start_ + bytes_ - kPage, kPage, PROT_NONE);
     }
     ~Guarded() {
         munmap(start_, bytes_);
@@ -30,10 +30,10 @@ class Guarded {
     Guarded &operator=(const Guarded &) = delete;
 
     char *data() const {
-        return start_ + page_bytes;
+        return start_ + kPage;
     }
     std::size_t size() const {
-        return bytes_ - 2 * page_bytes;
+        return bytes_ - 2 * kPage;
     }
 
   private:

@@ -16,11 +16,11 @@
 #include <string>
 
 #include "os/cgroup.h"
+#include "support/resident.h"
 
 namespace hakmem_test {
 
 constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
-constexpr std::uint64_t kMiB = 1 << 20;
 constexpr std::uint64_t kUnlimitedV1 = 9223372036854771712u; // what v1 writes where no limit is set
 constexpr const char *kV2Mount =
     "30 24 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";

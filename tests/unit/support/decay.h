@@ -71,7 +71,7 @@ inline void expect_memory_to_come_back(const ResidentMeter &meter, const char *a
 inline void *touched_block(std::size_t size) {
     void *block = hak_malloc(size);
     if (block != nullptr) {
-        std::memset(block, 0xDB, size);
+        dirty(block, size, 0xDB);
     }
     return block;
 }
@@ -80,13 +80,6 @@ inline void allocate_all(PointerArray &blocks, std::size_t size) {
     for (void *&block : blocks) {
         block = touched_block(size);
         ASSERT_NE(block, nullptr) << size;
-    }
-}
-
-inline void free_all(PointerArray &blocks) {
-    for (void *&block : blocks) {
-        hak_free(block);
-        block = nullptr;
     }
 }
 

@@ -42,6 +42,9 @@ HeapProfile heap_profile_now();
 // and a little for the rounding, so that a test that is right fails once in a million runs.
 double estimate_tolerance(double blocks, double size, double interval);
 
+// The interval at which each block is sampled.
+constexpr std::size_t kEveryBlock = 1;
+
 // Sampling with this interval and nothing in the profile, until the end of the scope.
 class Sampling {
   public:

@@ -12,6 +12,8 @@
 #include <cstring>
 #include <thread>
 
+#include "hakmem.h"
+
 namespace hakmem_test {
 
 namespace {
@@ -90,6 +92,18 @@ void touch(void *block, std::size_t bytes, std::size_t step) {
     }
 }
 
+// Of volatile words, since a call of memset would be seen.
+__attribute__((no_sanitize("thread"), noinline)) void dirty(void *block, std::size_t bytes, int value) {
+    const std::uint64_t word = 0x0101010101010101 * static_cast<unsigned char>(value);
+    std::size_t at = 0;
+    for (; at + sizeof word <= bytes; at += sizeof word) {
+        *reinterpret_cast<volatile std::uint64_t *>(static_cast<char *>(block) + at) = word;
+    }
+    for (; at < bytes; at++) {
+        static_cast<volatile unsigned char *>(block)[at] = static_cast<unsigned char>(value);
+    }
+}
+
 void ResidentMeter::expect_growth_within(std::size_t bound, const char *when) const {
 #if HAKMEM_TEST_SANITIZED
     (void)bound;
@@ -119,6 +133,13 @@ PointerArray::PointerArray(std::size_t count) : pointers_(nullptr), count_(count
 
 PointerArray::~PointerArray() {
     munmap(pointers_, count_ * sizeof(void *));
+}
+
+void free_all(PointerArray &blocks) {
+    for (void *&block : blocks) {
+        hak_free(block);
+        block = nullptr;
+    }
 }
 
 } // namespace hakmem_test

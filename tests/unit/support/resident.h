@@ -11,6 +11,7 @@ namespace hakmem_test {
 
 constexpr std::size_t kKiB = 1024;
 constexpr std::size_t kMiB = 1024 * 1024;
+constexpr std::size_t kPage = 4 * kKiB;
 
 std::size_t resident_bytes();
 std::size_t address_space_bytes();
@@ -20,6 +21,10 @@ std::size_t faults_so_far();
 
 // Writes to a byte in each `step`, and so to each page of the block or to a part of them.
 void touch(void *block, std::size_t bytes, std::size_t step);
+
+// Writes to each byte, unseen by ThreadSanitizer, which would need four times that memory for it, and as much
+// time: for tests of what is resident, not for those of several threads that share blocks.
+void dirty(void *block, std::size_t bytes, int value);
 
 // Resident memory relative to the moment of construction.
 class ResidentMeter {
@@ -67,6 +72,8 @@ class PointerArray {
     void **pointers_;
     std::size_t count_;
 };
+
+void free_all(PointerArray &blocks);
 
 } // namespace hakmem_test
 
