@@ -220,8 +220,13 @@ bool decay_wants_thread(void) {
     return atomic_load_explicit(&wants_thread, memory_order_relaxed);
 }
 
+/* Whether the program has none, though it may have had some. */
+RARE static bool program_is_one_thread(void) {
+    return !os_program_has_threads() || (os_purge_sees_no_filter() && os_thread_is_only_other());
+}
+
 RARE bool decay_make_way(void) {
-    if (os_program_has_threads()) {
+    if (!program_is_one_thread()) {
         return true;
     }
     atomic_store_explicit(&way_made_until_ms, os_now_ms() + MAKES_WAY_MS, memory_order_relaxed);

@@ -37,7 +37,8 @@ void decay_note_breath(void);
 /* Whether a program that has no threads has shown so much, and gets it. */
 bool decay_wants_thread(void);
 /* To be called before what only a process of one thread can do, or a fork that leaves no handler a chance:
- * where the program has no threads, the library's ends, if it is there, and none is started for a moment.
+ * where the program has no threads, the library's ends, if it is there, and none is started for a moment; it
+ * ends, too, where the program has ended those that it had.
  * False if it waits for what the caller, in a signal handler, has interrupted. No lock held. */
 bool decay_make_way(void);
 /* Starts the library's thread unless it is there, is not wanted, or may not be started yet. No lock held. */

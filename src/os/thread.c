@@ -156,6 +156,10 @@ bool os_thread_end(void) {
     return true; /* it is one of the program's, for whoever counts them */
 }
 
+bool os_thread_is_only_other(void) {
+    return false; /* as above: who counts threads, counts this one */
+}
+
 void os_thread_note_wait(bool begins) {
     (void)begins;
 }
@@ -415,6 +419,15 @@ RARE bool os_thread_end(void) {
     }
     errno = saved_errno;
     return !waits;
+}
+
+/* A directory has one link for each of those in it, and two more. */
+RARE bool os_thread_is_only_other(void) {
+    int saved_errno = errno;
+    struct stat threads;
+    bool is = stat("/proc/self/task", &threads) == 0 && threads.st_nlink == 2 + 2;
+    errno = saved_errno;
+    return is;
 }
 
 bool os_thread_is_own(void) {

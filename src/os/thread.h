@@ -28,6 +28,9 @@ bool os_thread_end(void);
 void os_thread_note_wait(bool begins);
 /* Whether the thread has not ended yet. After false, the caller sees all that it did. */
 bool os_thread_exists(void);
+/* Whether the process has one thread beside the library's, which may have ended just now, as far as /proc
+ * tells: the program has ended those that it had. A system call. Keeps errno. */
+bool os_thread_is_only_other(void);
 /* Whether the calling thread is the library's own. */
 bool os_thread_is_own(void);
 /* For the library's own thread: a descriptor of what the program has as its standard error; -1 where the

@@ -24,6 +24,11 @@ def test_it_makes_way_and_comes_back(runner: Runner, program: Path, how: str) ->
     runner.run([program, how])
 
 
+@pytest.mark.parametrize("how", ["unshare", "raw-unshare", "setns"])
+def test_it_makes_way_where_threads_have_ended(runner: Runner, program: Path, how: str) -> None:
+    runner.run([program, "threads", how])
+
+
 def test_it_gives_back_what_lies_idle_and_ends(runner: Runner, program: Path) -> None:
     runner.run([program, "stops"])
 

@@ -2,13 +2,15 @@
  * does what only a process of one thread can do, by the way that its argument names, and requires that it is
  * one then, that it can be done, and that the thread comes back later, or never after a filter. "stops":
  * frees all, and waits until the thread and the memory are gone. "never": requires that no thread comes.
- * "filtered": becomes that program, having installed a filter that allows everything. "exit" and "libc-exit":
- * ends its only thread with status 3, the latter by libc's own function. */
+ * With "threads" before the way, the program has had a thread that has ended, and gets the library's with
+ * that. "filtered": becomes that program, having installed a filter that allows everything. "exit" and
+ * "libc-exit": ends its only thread with status 3, the latter by libc's own function. */
 #include "children.h"
 #include "filters.h"
 #include "resident.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <signal.h>
 
 enum { BLOCKS = 80, BLOCK_BYTES = 300000, MOST_MS = 20000, NEVER_MS = 1500 };
@@ -84,6 +86,15 @@ static void become_filtered(const char *program) {
     REQUIRE(!"executed");
 }
 
+static void *end_at_once(void *unused) {
+    return unused;
+}
+
+static void have_had_a_thread(void) {
+    pthread_t thread;
+    REQUIRE(pthread_create(&thread, NULL, end_at_once, NULL) == 0 && pthread_join(thread, NULL) == 0);
+}
+
 static void do_what(const char *how) {
     static char stack[1 << 16];
     if (strcmp(how, "fork") == 0)
@@ -112,8 +123,10 @@ static void do_what(const char *how) {
 }
 
 int main(int argc, char **argv) {
-    REQUIRE(argc == 2);
-    const char *how = argv[1];
+    REQUIRE(argc == 2 || (argc == 3 && strcmp(argv[1], "threads") == 0));
+    const char *how = argv[argc - 1];
+    if (argc == 3)
+        have_had_a_thread();
     long start_kb = resident_kb();
     if (strcmp(how, "filtered") == 0)
         become_filtered(argv[0]);
