@@ -220,7 +220,8 @@ bool decay_wants_thread(void) {
     return atomic_load_explicit(&wants_thread, memory_order_relaxed);
 }
 
-/* Whether the program has none, though it may have had some. */
+/* Whether the program has no threads, though it may have had some. After a filter, /proc is not asked: who
+ * has threads has to allow the library's. */
 RARE static bool program_is_one_thread(void) {
     return !os_program_has_threads() || (os_purge_sees_no_filter() && os_thread_is_only_other());
 }

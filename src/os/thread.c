@@ -425,7 +425,7 @@ RARE bool os_thread_end(void) {
 RARE bool os_thread_is_only_other(void) {
     int saved_errno = errno;
     struct stat threads;
-    bool is = stat("/proc/self/task", &threads) == 0 && threads.st_nlink == 2 + 2;
+    bool is = os_thread_exists() && stat("/proc/self/task", &threads) == 0 && threads.st_nlink == 2 + 2;
     errno = saved_errno;
     return is;
 }

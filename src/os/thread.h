@@ -28,8 +28,8 @@ bool os_thread_end(void);
 void os_thread_note_wait(bool begins);
 /* Whether the thread has not ended yet. After false, the caller sees all that it did. */
 bool os_thread_exists(void);
-/* Whether the process has one thread beside the library's, which may have ended just now, as far as /proc
- * tells: the program has ended those that it had. A system call. Keeps errno. */
+/* Whether the thread is there and the process has one other, as far as /proc tells: the program has ended
+ * those that it had. A system call. Keeps errno. */
 bool os_thread_is_only_other(void);
 /* Whether the calling thread is the library's own. */
 bool os_thread_is_own(void);
