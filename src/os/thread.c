@@ -398,7 +398,8 @@ static void wait_until_uncounted(pid_t id) {
             os_sleep_ms(1);
         }
     }
-    atomic_store_explicit(&place.last, 0, memory_order_relaxed);
+    /* not that of the next one, which another thread of the program may have started */
+    atomic_compare_exchange_strong_explicit(&place.last, &id, 0, memory_order_relaxed, memory_order_relaxed);
 }
 
 RARE bool os_thread_end(void) {
@@ -410,7 +411,9 @@ RARE bool os_thread_end(void) {
     bool waits = false;
     atomic_store_explicit(&place.ends, 1, memory_order_relaxed);
     syscall(SYS_futex, &place.ends, FUTEX_WAKE, 1, NULL, NULL, 0L);
-    while (os_thread_exists() && !waits) {
+    /* acquire pairs with the kernel's store of 0, as in os_thread_exists; another thread of the program may
+     * have started the next one */
+    while (atomic_load_explicit(&place.id, memory_order_acquire) == id && !waits) {
         nap(&place.id, (uint32_t)id, END_NAP_MS);
         waits = waits_for_caller(id);
     }
