@@ -424,11 +424,24 @@ RARE bool os_thread_end(void) {
     return !waits;
 }
 
+/* Whether waits_for_caller can tell: not of a process of another user's, say. */
+RARE static bool is_told_of(pid_t id) {
+    struct reader r;
+    bool told = reader_open_of_thread(&r, id, "syscall");
+    if (told) {
+        os_close(r.fd);
+    }
+    return told;
+}
+
 /* A directory has one link for each of those in it, and two more. */
 RARE bool os_thread_is_only_other(void) {
     int saved_errno = errno;
     struct stat threads;
-    bool is = os_thread_exists() && stat("/proc/self/task", &threads) == 0 && threads.st_nlink == 2 + 2;
+    /* acquire pairs with the kernel's store of 0, as in os_thread_exists */
+    pid_t id = atomic_load_explicit(&place.id, memory_order_acquire);
+    bool is =
+        id != 0 && stat("/proc/self/task", &threads) == 0 && threads.st_nlink == 2 + 2 && is_told_of(id);
     errno = saved_errno;
     return is;
 }
