@@ -19,6 +19,7 @@
 namespace {
 
 using hakmem_test::dirty;
+using hakmem_test::free_all;
 using hakmem_test::kKiB;
 using hakmem_test::kMiB;
 using hakmem_test::make_shortened;
@@ -159,9 +160,7 @@ void fill(void *block, std::size_t size) {
 }
 
 void free_and_collect(PointerArray &blocks) {
-    for (void *block : blocks) {
-        hak_free(block);
-    }
+    free_all(blocks);
     hak_collect();
 }
 
