@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 import sys
 from pathlib import Path
 
@@ -268,6 +269,13 @@ class TestOwnSettings:
         assert outcome.status == 1
         assert "'HAKMEM_DECAY_MS=500' is what is in force already" in outcome.error_line()
         assert not ran.exists()
+
+    def test_are_asked_of_the_library_that_is_chosen(
+        self, tune: Command, library: Path, tmp_path: Path
+    ) -> None:
+        chosen = shutil.copy(library, tmp_path)
+        outcome = tune("--only", "--try", "HAKMEM_DECAY_MS=500", "true", HAKMEM_LIBRARY=str(chosen))
+        assert "'HAKMEM_DECAY_MS=500' is what is in force already" in outcome.error_line()
 
     def test_none(self, tune: Command) -> None:
         outcome = tune("--only", "true")

@@ -25,8 +25,8 @@ GROUPS = {
         "test_memoryview test_marshal"
     ),
     "files": (
-        "test_io test_tarfile test_zipfile test_bz2 test_lzma test_zlib test_gzip test_fileio test_tempfile "
-        "test_shelve test_dbm test_mailbox"
+        "test_io test_tarfile test_bz2 test_zlib test_gzip test_fileio test_tempfile test_shelve test_dbm "
+        "test_mailbox"
     ),
     "native_code": (
         "test_ctypes test_mmap test_hashlib test_pyexpat test_xml_etree test_xml_etree_c test_dynamic "
@@ -37,8 +37,8 @@ GROUPS = {
         "test_logging test_threading test_queue test_thread test_threading_local test_threadedtempfile"
     ),
     "processes": (
-        "test_multiprocessing_fork test_subprocess test_faulthandler test_multiprocessing_main_handling "
-        "test_fork1 test_wait4 test_posix test_os test_popen test_pty test_atexit test_select"
+        "test_multiprocessing_fork test_subprocess test_faulthandler test_fork1 test_wait4 test_posix "
+        "test_os test_popen test_pty test_atexit test_select"
     ),
 }
 WORKERS = 3

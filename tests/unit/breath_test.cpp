@@ -65,7 +65,7 @@ class Breath : public testing::TestWithParam<std::size_t> {
     static constexpr std::size_t kBytes = 8 * kMiB;
     static constexpr std::size_t kPages = kBytes / 4096;
     static constexpr int kRoundsToLearn = 20;
-    static constexpr int kRounds = 200;
+    static constexpr int kRounds = 100;
 
     static void breathe(int rounds) {
         PointerArray blocks(std::max<std::size_t>(kBytes / GetParam(), 1));

@@ -224,7 +224,7 @@ TEST(Dense, IsNotForBlocksOfWhichLittleIsUsed) {
     PointerArray sparse(small.size() / kFilledForEach);
     for (std::size_t i = 0; i < small.size(); i++) {
         small[i] = hak_malloc(kSmall);
-        std::memset(small[i], 1, kSmall);
+        dirty(small[i], kSmall, 1);
         if (i % kFilledForEach == 0) {
             sparse[i / kFilledForEach] = hak_malloc(kSparse);
             static_cast<char *>(sparse[i / kFilledForEach])[0] = 1;
@@ -308,7 +308,7 @@ TEST(Dense, BlocksOfManySizesGrowWithFewFaults) {
     for (void *&block : blocks) {
         const std::size_t size = 64 * kKiB + 1 + random.below(2 * kMiB - 64 * kKiB - 1);
         block = hak_malloc(size);
-        std::memset(block, 1, size);
+        dirty(block, size, 1);
         bytes += size;
     }
     const std::size_t faults = faults_so_far() - before;

@@ -24,6 +24,7 @@
 namespace {
 
 using hakmem_test::all_zero;
+using hakmem_test::dirty;
 using hakmem_test::expect_everything_works;
 using hakmem_test::fallbacks;
 using hakmem_test::fill_pattern;
@@ -72,7 +73,7 @@ TEST(FaultOfPurge, NeitherLosesMemoryNorBreaksThePromiseOfCalloc) {
                 block = hak_calloc(1, size);
                 ASSERT_NE(block, nullptr) << size;
                 ASSERT_TRUE(all_zero(block, size)) << size << " in round " << round;
-                std::memset(block, 0xDB, hak_usable_size(block));
+                dirty(block, hak_usable_size(block), 0xDB);
             }
             for (void *block : blocks) {
                 hak_free(block);
@@ -93,7 +94,7 @@ class Ranges {
         for (std::size_t i = 0; i < count; i++) {
             freed_[i] = hak_malloc(kBytes);
             kept_[i] = hak_malloc(kBytes);
-            std::memset(freed_[i], 1, kBytes);
+            dirty(freed_[i], kBytes, 1);
         }
     }
     ~Ranges() {
@@ -152,7 +153,7 @@ TEST(FaultOfPurge, IsNotMetWithEachFree) {
 TEST(FaultOfPurge, LeavesErrnoAloneWhereABlockThatHasMovedIsFreed) {
     void *block = hak_malloc(3 * kMiB);
     void *const obstacle = hak_malloc(3 * kMiB);
-    std::memset(block, 1, 3 * kMiB);
+    dirty(block, 3 * kMiB, 1);
     void *const moved = hak_realloc(block, 20 * kMiB);
     ASSERT_NE(moved, nullptr);
     os_fault_set(OS_FAULT_PURGE, 0, kEveryCall);
@@ -170,7 +171,7 @@ TEST(FaultOfRemap, FallsBackToCopying) {
     std::size_t size = 3 * kMiB;
     auto *block = static_cast<unsigned char *>(hak_malloc(size));
     ASSERT_NE(block, nullptr);
-    std::memset(block, 0xC3, size);
+    dirty(block, size, 0xC3);
     for (; size < 100 * kMiB; size += size / 2) {
         void *obstacle = hak_malloc(size);
         block = static_cast<unsigned char *>(hak_realloc(block, size + size / 2));
@@ -178,7 +179,7 @@ TEST(FaultOfRemap, FallsBackToCopying) {
         ASSERT_NE(block, nullptr);
         // Equal to itself one byte on, and so the first byte throughout.
         ASSERT_TRUE(block[0] == 0xC3 && std::memcmp(block, block + 1, size - 1) == 0) << size;
-        std::memset(block, 0xC3, size + size / 2);
+        dirty(block, size + size / 2, 0xC3);
     }
     EXPECT_GT(fallbacks(), fallbacks_before) << "no block had to move";
     hak_free(block);
@@ -315,7 +316,7 @@ TEST(FaultOfReserve, LeavesABlockWhereItIsThatIsToShrink) {
     std::vector<unsigned char *> blocks;
     for (std::size_t size : {std::size_t{60'000}, kMiB, 9 * kMiB}) {
         blocks.push_back(static_cast<unsigned char *>(hak_malloc(size)));
-        std::memset(blocks.back(), 0xA5, size);
+        dirty(blocks.back(), size, 0xA5);
     }
     os_fault_set(OS_FAULT_RESERVE, 0, kEveryCall);
     os_fault_set(OS_FAULT_COMMIT, 0, kEveryCall);
@@ -387,7 +388,7 @@ TEST_P(FaultOfReserveAfterADrop, WhatIsKeptForLaterServesBeforeThereIsNoMemory) 
     std::size_t served = 0;
     while (void *block = GetParam()(kMiB)) {
         served += kMiB;
-        std::memset(block, 0xA5, kMiB);
+        dirty(block, kMiB, 0xA5);
         others.push_back(block);
     }
     EXPECT_EQ(errno, ENOMEM);

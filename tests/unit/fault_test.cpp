@@ -171,14 +171,15 @@ Outcome run_round(os_fault kind, long after, long count) {
 // A sanitizer gets fewer rounds, not shorter ones: a short one does not come to move huge blocks.
 // ThreadSanitizer gets the fewest: a round has one thread.
 constexpr long kRoundStep =
-    HAKMEM_TEST_DIVISOR <= 10 ? std::max(1, HAKMEM_TEST_DIVISOR / 2) : HAKMEM_TEST_DIVISOR;
+    HAKMEM_TEST_DIVISOR <= 10 ? std::max(2, HAKMEM_TEST_DIVISOR / 2) : HAKMEM_TEST_DIVISOR;
 
 // Each round is a process of its own that starts without a heap, or most calls would never be made again.
 [[noreturn]] void run_every_round(os_fault kind) {
     hakmem_test::test_seed(); // chosen once, for all rounds
     std::size_t reached = 0;
+    long first = 0; // another one for each count, so that no call is left out by all
     for (const long count : {1L, 3L, kEveryCall}) {
-        for (long after = 0; after <= 50; after += kRoundStep) {
+        for (long after = first++; after <= 50; after += kRoundStep) {
             const pid_t child = fork();
             if (child == 0) {
                 std::_Exit(run_round(kind, after, count));

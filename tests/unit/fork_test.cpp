@@ -159,7 +159,7 @@ TEST(Fork, ChildrenOfABusyProcessCanUseEveryLane) {
     const std::vector<Legacy> legacy = make_legacy();
     {
         const Hammers hammers;
-        for (std::size_t i = 0; i < scaled(400); i++) {
+        for (std::size_t i = 0; i < scaled(200); i++) {
             expect_child_to_succeed([&] { return run_child(legacy); });
             if (HasFatalFailure()) {
                 break;

@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <cstring>
 #include <fstream>
 #include <set>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "hakmem.h"
 #include "support/lanes.h"
 #include "support/pattern.h"
+#include "support/resident.h"
 
 namespace {
 
@@ -95,7 +95,7 @@ TEST(Limits, CallocGivesZeroesAlsoInMemoryThatWasUsed) {
                 void *block = hak_calloc(1, size);
                 ASSERT_NE(block, nullptr);
                 ASSERT_TRUE(hakmem_test::all_zero(block, size)) << size << " in round " << round;
-                std::memset(block, 0xA5, hak_usable_size(block));
+                hakmem_test::dirty(block, hak_usable_size(block), 0xA5);
                 blocks.push_back(block);
             }
             for (void *block : blocks) {

@@ -227,6 +227,7 @@ TEST(Live, GoesOnAfterTheMachineStoodStill) {
         const std::uint64_t sequence = page.sequence();
         while (page.sequence() < sequence + 2) {
             make_an_event();
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
     }
 }

@@ -31,7 +31,7 @@ using hakmem_test::run_threads;
 using hakmem_test::scaled;
 
 constexpr std::size_t kThreads = 4;
-constexpr std::size_t kOperationsPerThread = scaled(5'000'000);
+constexpr std::size_t kOperationsPerThread = scaled(2'000'000);
 constexpr std::size_t kSlots = 4096;
 constexpr std::size_t kLiveBytesPerThread = 64 * kMiB;
 constexpr std::size_t kSweepPeriod = 200'000;

@@ -258,7 +258,7 @@ TEST(Sampling, StartingWhatGoesOnChangesNothing) {
 // What stays of the samples is judged over many rounds together: a chance that is wrong by little shows.
 TEST(Sampling, ThinnedSamplesTellTheTruth) {
     constexpr std::size_t kLonger = 8 * kInterval;
-    constexpr std::size_t kRounds = 40;
+    constexpr std::size_t kRounds = HAKMEM_TEST_SANITIZED ? 10 : 40;
     for (const std::size_t size : kSizes) {
         const std::size_t count = 2 * blocks_for(size, size < 100 ? 256 * kKiB : 4 * kMiB);
         double live = 0;

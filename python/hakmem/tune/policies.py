@@ -6,8 +6,10 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from hakmem.errors import HakmemError
+from hakmem.library import find_library
 
 # What settings are made of.
 OPTIONS = (
@@ -19,6 +21,7 @@ OPTIONS = (
     "huge_pages",
     "magazine_bytes",
 )
+_SETTINGS_PROGRAM = Path(__file__).with_name("settings_program.py")
 _PROFILE = "HAKMEM_PROFILE"
 PADDING = "PADDING_"  # no name that the library looks at
 _ROOM = 1024  # bytes for all settings of a policy and what fills them up
@@ -74,7 +77,7 @@ def policy_of(text: str) -> Policy:
 def settings_of(policy: Policy) -> dict[str, str]:
     """The value of each of the OPTIONS under a policy, by variable, as this environment's library has it."""
     done = subprocess.run(
-        [sys.executable, "-m", "hakmem", "options", "--json"],
+        [sys.executable, "-I", "-S", _SETTINGS_PROGRAM, find_library(), *OPTIONS],
         env={**os.environ, **policy.variables},
         capture_output=True,
         encoding="utf-8",
@@ -85,8 +88,8 @@ def settings_of(policy: Policy) -> dict[str, str]:
     if done.returncode != 0 or done.stderr:
         said = done.stderr.strip().removeprefix("hakmem: ")
         raise HakmemError(f"the settings '{policy.name}' cannot be tried: {said}")
-    found = {entry["name"]: entry for entry in json.loads(done.stdout)}
-    return {found[name]["environment"]: found[name]["value"] for name in OPTIONS}
+    found: dict[str, str] = json.loads(done.stdout)
+    return found
 
 
 def environment_of(policy: Policy) -> dict[str, str]:
