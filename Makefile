@@ -77,7 +77,7 @@ bench-programs: build $(VENV)/.ready-bench
 	@$(CONFIGURE) -B $(BUILD) -DHAKMEM_BUILD_BENCH=ON >/dev/null
 	@cmake --build $(BUILD)
 
-test: test-unit test-asan test-tsan setup-programs setup-bench ## Run every test (23 minutes)
+test: test-unit test-asan test-tsan setup-programs setup-bench ## Run every test (25 minutes)
 	@$(PYTEST) tests/programs tests/cli tests/bench
 
 test-unit: build $(call tools_ready,test) ## Unit tests
