@@ -19,7 +19,8 @@
 
 /* Owner: puts `n` blocks of the class into its stock; false if it takes none of them. */
 bool stock_put(struct heap *heap, unsigned size_class, void *const *blocks, size_t n);
-/* Owner: takes up to `want` blocks of the class, those put last, into `out`; returns how many. */
+/* Owner: takes up to `want` blocks of the class, those put last, into `out`; returns how many. Nonnull: an
+ * owner has a heap, and the code of none would take the place of what is called often. */
 size_t stock_take(struct heap *heap, unsigned size_class, void **out, size_t want) __attribute__((nonnull));
 /* Any thread: returns the heap's stock of the class to the slabs; gives the number of blocks. `self` is the
  * caller's own heap, or NULL. */

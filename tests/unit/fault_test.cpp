@@ -177,7 +177,7 @@ constexpr long kRoundStep =
 [[noreturn]] void run_every_round(os_fault kind) {
     hakmem_test::test_seed(); // chosen once, for all rounds
     std::size_t reached = 0;
-    long first = 0; // another one for each count, so that no call is left out by all
+    long first = 0; // another one for each count: together they come to more of the calls
     for (const long count : {1L, 3L, kEveryCall}) {
         for (long after = first++; after <= 50; after += kRoundStep) {
             const pid_t child = fork();

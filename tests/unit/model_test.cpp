@@ -34,7 +34,7 @@ constexpr std::size_t kThreads = 4;
 constexpr std::size_t kOperationsPerThread = scaled(2'000'000);
 constexpr std::size_t kSlots = 4096;
 constexpr std::size_t kLiveBytesPerThread = 64 * kMiB;
-constexpr std::size_t kSweepPeriod = 200'000;
+constexpr std::size_t kSweepPeriod = kOperationsPerThread / 10; // in any build, sanitized ones too
 
 struct Block {
     void *at = nullptr;

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hakmem.errors import HakmemError
-from hakmem.library import find_library
 
 # What settings are made of.
 OPTIONS = (
@@ -74,10 +73,10 @@ def policy_of(text: str) -> Policy:
     return Policy(text, "yours", variables)
 
 
-def settings_of(policy: Policy) -> dict[str, str]:
-    """The value of each of the OPTIONS under a policy, by variable, as this environment's library has it."""
+def settings_of(policy: Policy, library: Path) -> dict[str, str]:
+    """The value of each of the OPTIONS under a policy, by variable, as `library` has it here."""
     done = subprocess.run(
-        [sys.executable, "-I", "-S", _SETTINGS_PROGRAM, find_library(), *OPTIONS],
+        [sys.executable, "-I", "-S", _SETTINGS_PROGRAM, library, *OPTIONS],
         env={**os.environ, **policy.variables},
         capture_output=True,
         encoding="utf-8",
@@ -88,8 +87,8 @@ def settings_of(policy: Policy) -> dict[str, str]:
     if done.returncode != 0 or done.stderr:
         said = done.stderr.strip().removeprefix("hakmem: ")
         raise HakmemError(f"the settings '{policy.name}' cannot be tried: {said}")
-    found: dict[str, str] = json.loads(done.stdout)
-    return found
+    settings: dict[str, str] = json.loads(done.stdout)
+    return settings
 
 
 def environment_of(policy: Policy) -> dict[str, str]:

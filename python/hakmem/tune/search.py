@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from hakmem.allocators import HAKMEM, Allocator
@@ -99,10 +100,10 @@ class Tuning:
         return shell_status(self.shown.measurement.status) if self.shown else 0
 
 
-def contenders_of(policies: Sequence[Policy]) -> tuple[Contender, list[Contender]]:
+def contenders_of(policies: Sequence[Policy], library: Path) -> tuple[Contender, list[Contender]]:
     """The settings in force, and those of the policies that are something else; raises if none is."""
     with ThreadPoolExecutor() as pool:  # each is a process
-        (in_force, *others) = pool.map(settings_of, (REFERENCE, *policies))
+        (in_force, *others) = pool.map(partial(settings_of, library=library), (REFERENCE, *policies))
     reference = Contender(REFERENCE, in_force)
     different: list[Contender] = []
     for policy, settings in zip(policies, others, strict=True):
@@ -126,7 +127,7 @@ def find_settings(
     shown_output: int = 1,
 ) -> Tuning:
     """`rounds` rounds of the settings in force and two policies each, then the final."""
-    reference, contenders = contenders_of(policies)
+    reference, contenders = contenders_of(policies, library)
     result = Tuning(price, reference, contenders)
     total = 1 + rounds * (1 + TRIED_A_ROUND) + FINAL_ROUNDS * 2
     with SignalGuard() as guard:
@@ -152,7 +153,7 @@ def _play_all(result: Tuning, games: "_Games", rounds: int) -> None:
     for contender in result.contenders:
         bandit.add(contender.policy.name)
     for number in range(rounds):
-        if number == int(rounds * _TOGETHER_AFTER) and (union := _all_that_won(result)):
+        if number == int(rounds * _TOGETHER_AFTER) and (union := _all_that_won(result, games.library)):
             result.contenders.append(union)
             bandit.add(union.policy.name)
         wanted = bandit.choose(TRIED_A_ROUND)
@@ -175,6 +176,7 @@ class _Games:
     def __init__(self, tuning: Tuning, runner: Runner, library: Path) -> None:
         self._tuning = tuning
         self._runner = runner
+        self.library = library
         self._allocator = Allocator(HAKMEM, "HAKMEM", "", library, "")
 
     def show(self) -> None:
@@ -224,7 +226,7 @@ def _best_and_simplest(tuning: Tuning) -> Contender | None:
     return min(good, key=lambda entry: (len(entry.policy.variables), -entry.advantage(tuning.price)))
 
 
-def _all_that_won(tuning: Tuning) -> Contender | None:
+def _all_that_won(tuning: Tuning, library: Path) -> Contender | None:
     """At once what has won by itself, each time."""
     won = [
         entry
@@ -237,7 +239,7 @@ def _all_that_won(tuning: Tuning) -> Contender | None:
     if len(won) < 2:
         return None
     policy = together(_TOGETHER, [entry.policy for entry in won])
-    settings = settings_of(policy)
+    settings = settings_of(policy, library)
     if any(settings == entry.settings for entry in (tuning.reference, *tuning.contenders)):
         return None
     return Contender(policy, settings)
