@@ -27,7 +27,7 @@ PREVIOUS = "previous.json"
 INTERRUPTED = "interrupted.json"
 EXIT_INTERRUPTED = 130
 
-_QUICK = Plan(rounds=4, rounds_of_memory=2, budget_seconds=9 * 60)
+_QUICK = Plan(rounds=4, rounds_of_memory=2, budget_seconds=20 * 60)
 _FULL = Plan(rounds=7, rounds_of_memory=3, budget_seconds=120 * 60)
 
 

@@ -306,6 +306,21 @@ def test_the_verdict_takes_nearly_all_of_the_final_and_more_than_noise() -> None
     assert not verdict(*[0.01] * 8)
 
 
+def is_put_together(*times: float) -> bool:
+    """Whether a policy is, after matches that took these parts of the time, and as much memory as ever."""
+    matches = [Match(time, 0.99) for time in times]
+    return Contender(Policy("other", "", {}), {}, matches).is_sure(PRICES["balanced"])
+
+
+def test_only_what_wins_often_each_time_and_by_much_is_put_together_with_others() -> None:
+    assert is_put_together(0.7, 0.7, 0.7)
+    assert is_put_together(0.7, 0.7, 0.999)
+    assert not is_put_together(0.7, 0.7)
+    assert not is_put_together(0.7, 0.7, 0.7, 1.1)
+    held_up = 0.3  # the run that it was compared with, and nothing else
+    assert not is_put_together(held_up, 0.98, 0.99)
+
+
 class TestBandit:
     def test_what_was_never_tried_comes_first_and_in_order(self) -> None:
         bandit: Bandit[str] = Bandit()

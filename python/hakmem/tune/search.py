@@ -60,6 +60,10 @@ def wins_of(matches: Sequence[Match], price: Price) -> int:
     return sum(match.advantage(price) > 0 for match in matches)
 
 
+def median_advantage(matches: Sequence[Match], price: Price) -> float:
+    return statistics.median(match.advantage(price) for match in matches)
+
+
 def ratios_of(matches: Sequence[Match]) -> tuple[float, float]:
     """Of time and of memory, medians."""
     return (
@@ -79,6 +83,14 @@ class Contender:
         """On average, and less so the fewer matches there are: the best of few is best by luck."""
         return sum(match.advantage(price) for match in self.matches) / (len(self.matches) + 1)
 
+    def is_sure(self, price: Price) -> bool:
+        """Whether it has won each time, and mostly by much: a run that something held up is one of few."""
+        return (
+            len(self.matches) >= _SURE_MATCHES
+            and wins_of(self.matches, price) == len(self.matches)
+            and median_advantage(self.matches, price) > _NOTABLE
+        )
+
 
 @dataclass
 class Tuning:
@@ -94,7 +106,7 @@ class Tuning:
         """Whether the finalist is better, as far as its final says."""
         if len(self.final) < FINAL_ROUNDS or wins_of(self.final, self.price) < FINAL_WINS:
             return False
-        return statistics.median(match.advantage(self.price) for match in self.final) > _NOTABLE
+        return median_advantage(self.final, self.price) > _NOTABLE
 
     def exit_status(self) -> int:
         return shell_status(self.shown.measurement.status) if self.shown else 0
@@ -228,13 +240,7 @@ def _best_and_simplest(tuning: Tuning) -> Contender | None:
 
 def _all_that_won(tuning: Tuning, library: Path) -> Contender | None:
     """At once what has won by itself, each time."""
-    won = [
-        entry
-        for entry in tuning.contenders
-        if len(entry.matches) >= _SURE_MATCHES
-        and wins_of(entry.matches, tuning.price) == len(entry.matches)
-        and entry.advantage(tuning.price) > _NOTABLE
-    ]
+    won = [entry for entry in tuning.contenders if entry.is_sure(tuning.price)]
     won.sort(key=lambda entry: entry.advantage(tuning.price), reverse=True)
     if len(won) < 2:
         return None
