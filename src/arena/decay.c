@@ -10,6 +10,7 @@
 #include "os/backoff.h"
 #include "os/clock.h"
 #include "os/os.h"
+#include "os/program.h"
 #include "os/purge.h"
 #include "os/report.h"
 #include "os/thread.h"

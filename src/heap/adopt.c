@@ -8,7 +8,7 @@
 #include "heap/bins.h"
 #include "heap/heap.h"
 #include "heap/registry.h"
-#include "os/thread.h"
+#include "os/program.h"
 
 /* Most heaps that are looked at for one slab. */
 #define LOOKED_AT_MOST 32

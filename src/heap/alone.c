@@ -3,6 +3,7 @@
 #include "heap/heap.h"
 #include "heap/heap_table.h"
 #include "heap/sampling.h"
+#include "os/program.h"
 #include "os/thread.h"
 
 bool heap_is_alone_beside_library_thread(void) {

@@ -10,6 +10,7 @@
 #include "heap/slack.h"
 #include "heap/stock.h"
 #include "options/options.h"
+#include "os/credentials.h"
 #include "os/os.h"
 #include "os/purge.h"
 #include "os/thread.h"

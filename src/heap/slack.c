@@ -7,7 +7,7 @@
 #include "options/options.h"
 #include "os/clock.h"
 #include "os/os.h"
-#include "os/thread.h"
+#include "os/program.h"
 
 /* Units of work (holes.h) in one look: some 0.3 ms. */
 #define UNITS_AT_A_LOOK 3000

@@ -5,10 +5,10 @@
 #include "observe/document.h"
 #include "os/asleep.h"
 #include "os/clock.h"
+#include "os/credentials.h"
 #include "os/os.h"
 #include "os/shared_page.h"
 #include "os/signal.h"
-#include "os/thread.h"
 #include "profile/sample.h"
 
 #include <string.h>

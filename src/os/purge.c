@@ -2,9 +2,9 @@
 
 #include "base/bits.h"
 #include "os/os.h"
+#include "os/program.h"
 #include "os/reader.h"
 #include "os/signal.h"
-#include "os/thread.h"
 
 #include <errno.h>
 #include <stdatomic.h>

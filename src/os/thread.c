@@ -2,14 +2,13 @@
 #include "os/thread.h"
 
 #include "base/bits.h"
-#include "base/text.h"
 #include "os/asleep.h"
 #include "os/os.h"
+#include "os/program.h"
 #include "os/reader.h"
 #include "os/sanitized.h"
 #include "os/signal.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -25,108 +24,6 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-
-/* relaxed everywhere: a hint that needs nothing of what came before it */
-static _Atomic bool main_begun;
-
-bool os_main_has_begun(void) {
-    return atomic_load_explicit(&main_begun, memory_order_relaxed);
-}
-
-static void note_main(void) {
-    atomic_store_explicit(&main_begun, true, memory_order_relaxed);
-}
-
-#ifdef HAKMEM_SHARED
-typedef int main_function(int, char **, char **);
-static main_function *program_main;
-
-bool os_started_the_program(void) {
-    return program_main != NULL;
-}
-
-static int noted_main(int argc, char **argv, char **environment) {
-    note_main();
-    return program_main(argc, argv, environment);
-}
-
-/* Stands in front of glibc's function, which a program's first instructions call, and which calls the
- * constructors and then main: there is no other way to learn when main begins. */
-__attribute__((visibility("default"))) int __libc_start_main(main_function *main, int argc, char **argv,
-                                                             void (*init)(void), void (*fini)(void),
-                                                             void (*loader_fini)(void), void *stack_end) {
-    typedef int start_function(main_function *, int, char **, void (*)(void), void (*)(void), void (*)(void),
-                               void *);
-    void *found = dlsym(RTLD_NEXT, "__libc_start_main");
-    start_function *next;
-    memcpy(&next, &found, sizeof next);
-    program_main = main;
-    return next(noted_main, argc, argv, init, fini, loader_fini, stack_end);
-}
-
-/* libc sets `environ` after the constructors of a library that is loaded with the program, which come
- * before its own: a library that finds it was loaded later, into a program that runs. */
-__attribute__((constructor)) static void note_late_load(void) {
-    if (environ != NULL) {
-        note_main();
-    }
-}
-#else
-bool os_started_the_program(void) {
-    return true;
-}
-
-/* In a static library: a constructor without a priority runs after those of the files that the program's
- * linker was given before the archive. */
-__attribute__((constructor)) static void note_own_constructor(void) {
-    note_main();
-}
-#endif
-
-/* Weak: glibc has it from 2.32 on. */
-extern __attribute__((weak)) char __libc_single_threaded;
-
-bool os_program_has_threads(void) {
-    return &__libc_single_threaded == NULL || __libc_single_threaded == 0;
-}
-
-/* Hashes the lines of a thread's status that tell of its credentials, and closes it; `ended` says whether it
- * is a thread that has ended, whose credentials nothing changes any more. */
-COLD static uint64_t hash_credentials(struct reader *status, bool *ended) {
-    static const char *const lines[] = {"Uid:", "Gid:", "Groups:", "Cap", "NoNewPrivs:", "Seccomp"};
-    uint64_t hash = 14695981039346656037u; /* FNV-1a */
-    *ended = false;
-    while (reader_next(status) >= 0) {
-        char line[128];
-        struct text text = TEXT_ON(line);
-        for (; status->last >= 0 && status->last != '\n'; reader_next(status)) {
-            text_char(&text, (char)status->last);
-        }
-        *ended = *ended || strncmp(line, "State:\tZ", strlen("State:\tZ")) == 0;
-        for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-            bool counts = text.length > 0 && strncmp(line, lines[i], strlen(lines[i])) == 0;
-            for (size_t k = 0; counts && k < text.length; k++) {
-                hash = (hash ^ (unsigned char)line[k]) * 1099511628211u;
-            }
-        }
-    }
-    os_close(status->fd);
-    return hash;
-}
-
-COLD uint64_t os_credentials(int witness) {
-    static _Atomic uint64_t differs; /* relaxed: each addition gives another number */
-    struct reader status;
-    bool ended;
-    if (!reader_open(&status, "/proc/self/status")) {
-        return 0;
-    }
-    uint64_t hash = hash_credentials(&status, &ended);
-    if (ended && reader_open_of_thread(&status, witness, "status")) {
-        hash = hash_credentials(&status, &ended);
-    }
-    return !ended ? hash : atomic_fetch_add_explicit(&differs, 1, memory_order_relaxed);
-}
 
 #if SANITIZED
 /* Sanitizers must see each thread begin, and the allocator under test is not the one that libc uses. */

@@ -45,19 +45,4 @@ bool os_thread_is_lost(void);
  * os_thread_is_lost has said so. */
 void os_thread_lost_by_fork(void);
 
-/* A number that changes when the process drops privileges or enters a sandbox, as far as its first
- * thread shows it: libc makes all threads that it knows follow, and does not know the library's own. Where
- * the first thread has ended, `witness` shows it, another one of the program's; where that has ended, too,
- * the number changes with each call. 0 if /proc cannot be read. */
-uint64_t os_credentials(int witness);
-
-/* Whether the program has, or once had, more than one thread. */
-bool os_program_has_threads(void);
-
-/* Whether the library was there when the program began, in its namespace: its constructors have come before.
- */
-bool os_started_the_program(void);
-/* Whether the program's own code has begun; what ran until then was constructors. */
-bool os_main_has_begun(void);
-
 #endif

@@ -1,0 +1,20 @@
+/* The program that the library is in: how far it has come.
+ *
+ * Promises answers for a few instructions each, from any thread and signal handler. Relies on glibc's
+ * __libc_start_main, in front of which the shared library stands, and on its __libc_single_threaded.
+ */
+#ifndef HAKMEM_OS_PROGRAM_H
+#define HAKMEM_OS_PROGRAM_H
+
+#include <stdbool.h>
+
+/* Whether the program has, or once had, more than one thread. */
+bool os_program_has_threads(void);
+
+/* Whether the library was there when the program began, in its namespace: its constructors have come before.
+ */
+bool os_started_the_program(void);
+/* Whether the program's own code has begun; what ran until then was constructors. */
+bool os_main_has_begun(void);
+
+#endif
