@@ -9,7 +9,7 @@ import pytest
 from .harness import Runner, required_program
 
 PROJECT = Path(__file__).parent / "cpp" / "compiled_project"
-FLAGS = ["-std=c++17", "-O1", "-g", "-pthread", "-Wall", "-Wextra", "-Werror", "-Wconversion"]
+FLAGS = ["-std=c++17", "-O0", "-g", "-pthread", "-Wall", "-Wextra", "-Werror", "-Wconversion"]
 
 
 def compile_all(compiler: str, directory: Path) -> list[list[str]]:

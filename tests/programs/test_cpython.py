@@ -25,8 +25,7 @@ GROUPS = {
         "test_memoryview test_marshal"
     ),
     "files": (
-        "test_io test_tarfile test_bz2 test_zlib test_gzip test_fileio test_tempfile test_shelve test_dbm "
-        "test_mailbox"
+        "test_io test_bz2 test_zlib test_gzip test_fileio test_tempfile test_shelve test_dbm test_mailbox"
     ),
     "native_code": (
         "test_ctypes test_mmap test_hashlib test_pyexpat test_xml_etree test_xml_etree_c test_dynamic "

@@ -1,4 +1,4 @@
-"""git: a thousand files and more through commit, repack, gc, fsck, log and clone."""
+"""git: a thousand files through commit, repack, gc, fsck, log and clone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from .harness import Runner, required_program
 
-FILES = 1500
+FILES = 1000
 IDENTITY = {
     "GIT_AUTHOR_NAME": "Tester",
     "GIT_AUTHOR_EMAIL": "tester@example.com",
