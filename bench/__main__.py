@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 from hakmem.allocators import HAKMEM, find
+from hakmem.console import console
 from hakmem.errors import HakmemError
 from hakmem.output import let_any_text_out
-from hakmem.report import console
 from rich.table import Table
 
 from bench import agreement, page, policies, suite

@@ -4,9 +4,9 @@ import sys
 import time
 
 import click
+from hakmem.console import console
 from hakmem.output import let_any_text_out
 from hakmem.peer_cache import manifests, missing_reasons, peers_folder
-from hakmem.report import console
 from rich import box
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn

@@ -1,9 +1,7 @@
-"""What the commands print: tables and sentences made of the figures."""
+"""What a comparison of two sides is printed as: tables and sentences made of the figures."""
 
-import os
 import statistics
 from collections.abc import Callable, Sequence
-from typing import TextIO
 
 from rich import box
 from rich.console import Console
@@ -11,13 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from hakmem.ending import ending
-from hakmem.library import Option
 from hakmem.measure import Measurement
 from hakmem.rounds import Round
 from hakmem.versus import HAKMEM_SIDE, LIBC_SIDE, Comparison
 
-_PLAIN_WIDTH = 160  # where there is no terminal to fit in
-_LEAST_WIDTH = 80  # in less, tables cut figures off or leave out columns
 _NOTABLE = 0.03
 _MEBIBYTE = 1 << 20
 
@@ -32,34 +27,6 @@ _ROWS: tuple[tuple[str, _Figure, Callable[[float], str]], ...] = (
     ("minor page faults", lambda m: m.minor_faults, lambda value: f"{value:,.0f}"),
     ("major page faults", lambda m: m.major_faults, lambda value: f"{value:,.0f}"),
 )
-
-
-def console(file: TextIO | None = None) -> Console:
-    """At least as wide as tables need: a narrower terminal breaks their lines, and shows all figures."""
-    result = Console(file=file, highlight=False)
-    if not result.is_terminal and "COLUMNS" not in os.environ:
-        result.width = _PLAIN_WIDTH
-    elif result.width < _LEAST_WIDTH:
-        result.width = _LEAST_WIDTH
-    return result
-
-
-def options_table(options: list[Option]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("Name", "Environment", "Type", "Default", "Value", "Source", "Description"):
-        # Names are there to be copied; a narrow terminal folds the rest.
-        table.add_column(title, overflow="fold", no_wrap=title in ("Name", "Environment"))
-    for option in options:
-        table.add_row(
-            option.name,
-            option.environment,
-            option.type,
-            Text(option.default),
-            Text(option.value, style="" if option.source == "default" else "bold"),
-            option.source,
-            Text(option.description),
-        )
-    return table
 
 
 def print_comparison(to: Console, command: str, comparison: Comparison) -> None:

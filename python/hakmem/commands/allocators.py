@@ -6,7 +6,7 @@ import click
 
 from hakmem.allocators import find
 from hakmem.compare_report import allocator_entry, allocators_table, missing_entry
-from hakmem.report import console
+from hakmem.console import console
 
 
 @click.command()

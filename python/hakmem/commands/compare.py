@@ -11,11 +11,11 @@ import click
 from hakmem.allocators import ALIASES
 from hakmem.compare import choose, survey
 from hakmem.compare_report import print_survey, survey_document
+from hakmem.console import console
 from hakmem.memory_plot import draw, require_drawable
 from hakmem.output import require_writable, text_output
 from hakmem.program import no_command, require_preloadable, resolve
 from hakmem.program_options import AS_JSON, COMMAND, POLLING, PROGRAM_COMMAND, REPORT, RUNS, shown_output
-from hakmem.report import console
 
 
 @click.command(context_settings=PROGRAM_COMMAND)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from hakmem.console import console
 from hakmem.errors import HakmemError
 from hakmem.inside.asking import WAIT_OPTION, answer_of
 from hakmem.inside.live_file import Kind
@@ -13,7 +14,6 @@ from hakmem.inside.slab_map_plot import draw_slab_map
 from hakmem.inside.slab_map_text import print_slab_map
 from hakmem.inside.target import open_running
 from hakmem.memory_plot import require_drawable
-from hakmem.report import console
 
 
 @click.command()

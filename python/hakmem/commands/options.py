@@ -4,9 +4,12 @@ import dataclasses
 import json
 
 import click
+from rich import box
+from rich.table import Table
+from rich.text import Text
 
-from hakmem.library import Library, find_library
-from hakmem.report import console, options_table
+from hakmem.console import console
+from hakmem.library import Library, Option, find_library
 
 
 @click.command()
@@ -18,4 +21,22 @@ def options(as_json: bool) -> None:
         click.echo(json.dumps([dataclasses.asdict(option) for option in found], indent=2))
         return
 
-    console().print(options_table(found))
+    console().print(_table(found))
+
+
+def _table(options: list[Option]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in ("Name", "Environment", "Type", "Default", "Value", "Source", "Description"):
+        # Names are there to be copied; a narrow terminal folds the rest.
+        table.add_column(title, overflow="fold", no_wrap=title in ("Name", "Environment"))
+    for option in options:
+        table.add_row(
+            option.name,
+            option.environment,
+            option.type,
+            Text(option.default),
+            Text(option.value, style="" if option.source == "default" else "bold"),
+            option.source,
+            Text(option.description),
+        )
+    return table

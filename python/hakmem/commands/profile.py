@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from hakmem.console import console
 from hakmem.errors import HakmemError
 from hakmem.inside.asking import WAIT_OPTION, answer_of
 from hakmem.inside.heap_profile import HeapProfile, parse_heap_profile
@@ -24,7 +25,6 @@ from hakmem.inside.sampling import sampling, switch_sampling
 from hakmem.inside.symbols import Symbolizer, parse_mappings
 from hakmem.inside.target import Target, open_running
 from hakmem.output import STANDARD_OUTPUT, OutputFile, require_writable, write_whole
-from hakmem.report import console
 from hakmem.units import shown_bytes, shown_count
 
 _TOP = 10  # where nothing else is printed

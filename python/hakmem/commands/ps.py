@@ -5,8 +5,8 @@ import sys
 
 import click
 
+from hakmem.console import console
 from hakmem.inside.listing import ended_entries, entries_table, entry_document, running_entries
-from hakmem.report import console
 
 
 @click.command()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 
+from hakmem.console import console
 from hakmem.ending import ended_in_order
 from hakmem.errors import HakmemError
 from hakmem.inside.asking import WAIT_OPTION, ask
@@ -24,7 +25,6 @@ from hakmem.inside.statistics import statistics_of
 from hakmem.inside.stats_report import heading_of, print_stats
 from hakmem.inside.target import LONGEST_ENDING_SECONDS, Target, open_running, open_target
 from hakmem.output import STANDARD_OUTPUT, OutputFile, write_whole
-from hakmem.report import console
 from hakmem.units import shown_seconds
 
 

@@ -5,12 +5,12 @@ from typing import NoReturn
 
 import click
 
+from hakmem.console import console
 from hakmem.ending import shell_status_of_code
 from hakmem.errors import HakmemError
 from hakmem.inside.parameters import PID, SHORTEST_PERIOD_SECONDS, Seconds
 from hakmem.inside.top import top_of_command, top_of_process
 from hakmem.program import program_and_library
-from hakmem.report import console
 
 
 @click.command()

@@ -8,10 +8,10 @@ from typing import NoReturn
 
 import click
 
+from hakmem.console import console
 from hakmem.output import OutputFile, require_writable, text_output
 from hakmem.program import program_and_library
 from hakmem.program_options import AS_JSON, COMMAND, POLLING, PROGRAM_COMMAND, REPORT, shown_output
-from hakmem.report import console
 from hakmem.tune.policies import POLICIES, policy_of
 from hakmem.tune.report import print_tuning, tuning_document, write_settings
 from hakmem.tune.search import PRICES, find_settings

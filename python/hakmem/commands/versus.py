@@ -7,10 +7,11 @@ from typing import NoReturn
 
 import click
 
+from hakmem.console import console
 from hakmem.output import require_writable, text_output
 from hakmem.program import program_and_library
 from hakmem.program_options import COMMAND, POLLING, PROGRAM_COMMAND, REPORT, RUNS
-from hakmem.report import console, print_comparison
+from hakmem.report import print_comparison
 from hakmem.versus import compare
 
 
