@@ -307,7 +307,7 @@ def test_the_verdict_takes_nearly_all_of_the_final_and_more_than_noise() -> None
 
 
 def is_put_together(*times: float) -> bool:
-    """Whether a policy is, after matches that took these parts of the time, and as much memory as ever."""
+    """Whether a policy is, after matches that took these parts of the time, and nearly as much memory."""
     matches = [Match(time, 0.99) for time in times]
     return Contender(Policy("other", "", {}), {}, matches).is_sure(PRICES["balanced"])
 
