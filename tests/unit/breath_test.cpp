@@ -35,7 +35,8 @@ class LongBreath : public Decay, public testing::WithParamInterface<std::size_t>
 TEST_P(LongBreath, TakesFewFaultsAndNoMoreThanMayStay) {
     constexpr std::size_t kMayStay = 32 * kMiB;
     const std::size_t bytes = GetParam() * kMiB;
-    const std::size_t rounds_that_count = bytes <= kMayStay ? 100 : 20;
+    const bool stays = bytes <= kMayStay;
+    const std::size_t rounds_that_count = stays ? 100 : 20; // for faults, where these count
     set_option("background_thread", "0");
     for (const std::size_t size : {bytes, kMiB, std::size_t{130'000}}) {
         PointerArray blocks(bytes / size);
@@ -48,7 +49,7 @@ TEST_P(LongBreath, TakesFewFaultsAndNoMoreThanMayStay) {
         breathe(10);
         const std::size_t before = faults_so_far();
         breathe(rounds_that_count);
-        if (bytes <= kMayStay) {
+        if (stays) {
             EXPECT_LE(faults_so_far() - before, bytes / 4096 * rounds_that_count / 10)
                 << "in blocks of " << size;
         }
