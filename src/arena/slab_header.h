@@ -50,12 +50,18 @@ struct slab {
     _Atomic uint64_t *words;     /* the bitmap: 1 = free; zero throughout while only bumped; see slab_add */
     _Atomic uint32_t bump; /* blocks handed out for the first time so far; owner writes; relaxed everywhere */
     _Atomic uint32_t owner; /* id of the heap; changes only while SLAB_PARTIAL, under its lock */
-    _Atomic uint8_t state;  /* enum slab_state */
-    uint8_t size_class;
-    uint8_t run_slabs; /* length of the run; 0 if it consists of whole superslabs (arena_take_huge) */
     union {
-        bool taken_clean; /* of a run of blocks: nothing of it was resident when it was taken */
-        bool resized;     /* of a large block: it has been resized, or came of that */
+        struct {
+            _Atomic uint8_t state; /* enum slab_state */
+            uint8_t size_class;
+            union {
+                _Atomic uint8_t returned; /* of a run of blocks: enum slab_returned; relaxed: a hint */
+                _Atomic uint8_t tail; /* of a large run: enum slab_tail; who may change it, and the orders:
+                                         tails.c */
+            };
+            uint8_t run_slabs; /* length of the run; 0 if it consists of whole superslabs (arena_take_huge) */
+        };
+        _Atomic uint32_t kind; /* the four, for one look at them: slab_is */
     };
     /* Words in which every block is free; exact while parked. While the run is free, pages that were given
      * back of it when it last had blocks: slab_leave. */
@@ -70,8 +76,8 @@ struct slab {
     bool cleared : 1;    /* tells, when it is freed, whether it was sparse: clear.h */
     bool sampled : 1;    /* a large or huge block that the profile knows; its owner writes */
     union {
-        _Atomic uint8_t returned; /* of a run of blocks: enum slab_returned; relaxed: a hint */
-        _Atomic uint8_t tail; /* of a large run: enum slab_tail; who may change it, and the orders: tails.c */
+        bool taken_clean; /* of a run of blocks: nothing of it was resident when it was taken */
+        bool resized;     /* of a large block: it has been resized, or came of that */
     };
     union {
         struct slab *next;       /* in the inbox or in the owner's list */
@@ -87,5 +93,6 @@ struct slab {
     _Atomic size_t span_bytes;
 };
 _Static_assert(sizeof(struct slab) == CACHE_LINE_BYTES, "a slab header is one cache line");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "slab_kind has the state in its lowest byte");
 
 #endif

@@ -173,11 +173,21 @@ void heap_return_blocks(struct heap *heap, void *const *blocks, size_t n) {
         if (next < end && (uintptr_t)*next - word_start < (size_t)64 * c->bytes) {
             next = gather(c, spot.slab, word_start, &mask, next, end);
         }
+        slab_note_returned(spot.slab);
         put(heap, spot.slab, c, (unsigned)(spot.number / 64), mask, &alone);
         bytes += (size_t)(next - first) * c->bytes;
     }
     slack_note_returned(heap, bytes);
     heap_leave(heap);
+}
+
+/* Notes that a block comes back to the slab, which is not of `kind`; false if it is not but for that. */
+static COLD bool note_first_returned(struct slab *slab, uint32_t kind) {
+    if (!slab_is_but_for_returned(slab, kind)) {
+        return false;
+    }
+    slab_note_returned(slab);
+    return true;
 }
 
 /* Returns blocks of a class whose runs are one slab: the loop of programs that drop what they built. Of what
@@ -189,6 +199,7 @@ static ALWAYS_INLINE void *const *return_small(struct heap *heap, unsigned size_
     const uint64_t reciprocal = quotient_reciprocal(c->bytes);
     const size_t bytes = c->bytes;
     const size_t reach = min_size(64 * bytes, SLAB_BYTES); /* of a word's blocks */
+    const uint32_t kind = slab_kind(size_class);
     uintptr_t base = 0; /* of the region of the block before; `extent` is its length */
     size_t extent = 0;
     bool alone = heap_is_alone();
@@ -206,9 +217,7 @@ static ALWAYS_INLINE void *const *return_small(struct heap *heap, unsigned size_
         size_t number = quotient_if_whole(reciprocal, at % SLAB_BYTES);
         /* relaxed, both: as in is_block */
         size_t used = atomic_load_explicit(&slab->bump, memory_order_relaxed);
-        if (UNLIKELY(slab->size_class != size_class) ||
-            UNLIKELY(!slab_state_has_blocks(atomic_load_explicit(&slab->state, memory_order_relaxed))) ||
-            UNLIKELY(number >= used)) {
+        if (UNLIKELY(!slab_is(slab, kind) && !note_first_returned(slab, kind)) || UNLIKELY(number >= used)) {
             break;
         }
         uint64_t mask = (uint64_t)1 << number % 64;

@@ -29,9 +29,8 @@ static void expand(uintptr_t first, size_t bytes, uint64_t bits, void **end) {
 
 /* Takes up to `want` blocks of a word, and writes them to the last of the `want` places at `out`. `*rest`
  * says whether the word has more. */
-static size_t take_word(struct slab *slab, uintptr_t start, unsigned word, void **out, size_t want,
-                        bool *rest) {
-    const struct size_class *c = &size_classes[slab->size_class];
+static size_t take_word(struct slab *slab, const struct size_class *c, uintptr_t start, unsigned word,
+                        void **out, size_t want, bool *rest) {
     /* acquire pairs with the release in slab_add, and in the fetch_or below: what the freeing threads did to
      * the blocks is over */
     uint64_t bits = atomic_exchange_explicit(&slab->words[word], 0, memory_order_acquire);
@@ -71,6 +70,7 @@ size_t slab_take_fresh(struct slab *slab, uintptr_t start, void **out, size_t wa
 }
 
 size_t slab_take_returned(struct slab *slab, uintptr_t start, uint64_t pending[2], void **out, size_t want) {
+    const struct size_class *c = &size_classes[slab->size_class];
     size_t left = want;
     for (unsigned half = 0; half < 2 && left > 0; half++) {
         /* The summary bit is cleared before the word is emptied: a block returned in between finds the word
@@ -83,8 +83,8 @@ size_t slab_take_returned(struct slab *slab, uintptr_t start, uint64_t pending[2
             unsigned bit = bit_lowest(pending[half]);
             unsigned word = half * 64 + bit;
             bool rest = false;
-            if (word < size_classes[slab->size_class].words) {
-                left -= take_word(slab, start, word, out, left, &rest);
+            if (word < c->words) {
+                left -= take_word(slab, c, start, word, out, left, &rest);
             }
             if (!rest) {
                 pending[half] &= pending[half] - 1;

@@ -53,8 +53,26 @@ static inline void slab_note_returned(struct slab *slab) {
     }
 }
 
-/* The rest of slab_put, for word `word` of the bitmap, which was `old` and is `now`: for one that was empty,
- * or whose blocks may all be free. Returns the events. */
+/* The kind of a run of one slab, of blocks of `size_class`, to which some came back: for slab_is. */
+static inline uint32_t slab_kind(unsigned size_class) {
+    return SLAB_CURRENT | size_class << 8 | (uint32_t)SLAB_RETURNED << 16 | (uint32_t)1 << 24;
+}
+
+/* Whether the slab is of `kind`, and in whatever state of those that have blocks: all that there is to know
+ * of it before blocks come back, by one look. relaxed: for a thread that holds a block of the slab, nothing
+ * but the state and the mark changes meanwhile, and nothing else follows from these. */
+static inline bool slab_is(const struct slab *slab, uint32_t kind) {
+    return atomic_load_explicit(&slab->kind, memory_order_relaxed) - kind <= SLAB_PARTIAL - SLAB_CURRENT;
+}
+
+/* The same, whether blocks came back or not: to be noted then. */
+static inline bool slab_is_but_for_returned(const struct slab *slab, uint32_t kind) {
+    uint32_t noted = atomic_load_explicit(&slab->kind, memory_order_relaxed) | (uint32_t)UINT8_MAX << 16;
+    return noted - (kind | (uint32_t)UINT8_MAX << 16) <= SLAB_PARTIAL - SLAB_CURRENT;
+}
+
+/* The rest of slab_put, for word `word` of the bitmap, which was `old` and is `now`: for one that may have
+ * been empty, or whose blocks may all be free. Returns the events. */
 unsigned slab_note_put(struct slab *slab, const struct size_class *c, unsigned word, uint64_t old,
                        uint64_t now);
 
@@ -76,13 +94,13 @@ static inline uint64_t slab_add(_Atomic uint64_t *word, uint64_t mask, bool alon
     return atomic_fetch_add_explicit(word, mask, memory_order_seq_cst);
 }
 
-/* Any thread: marks the blocks `mask` of word `word` of a run of class `c` free; returns the events.
- * `*double_free` gets the bits that were free already: the process must end then. `alone` as for slab_add.
- * The blocks are what holds the run: once their bits are added, it may be given back and be anything else, so
- * that from then on nothing of the header is read or written but what tolerates that. */
+/* Any thread, after slab_note_returned: marks the blocks `mask` of word `word` of a run of class `c` free,
+ * and returns the events. `*double_free` gets the bits that were free already: the process must end then.
+ * `alone` as for slab_add. The blocks are what holds the run: once their bits are added, it may be given back
+ * and be anything else, so that from then on nothing of the header is read or written but what tolerates
+ * that. */
 static inline unsigned slab_put(struct slab *slab, const struct size_class *c, unsigned word, uint64_t mask,
                                 bool alone, uint64_t *double_free) {
-    slab_note_returned(slab);
     uint64_t old = slab_add(&slab->words[word], mask, alone);
     *double_free = old & mask;
     if (UNLIKELY(*double_free != 0)) {
@@ -95,10 +113,9 @@ static inline unsigned slab_put(struct slab *slab, const struct size_class *c, u
         return SLAB_NOTHING;
     }
     uint64_t now = old | mask;
-    /* All blocks of the word can be free only if no bit is missing below the highest. */
-    bool perhaps_full = (now & (now + 1)) == 0;
-    return UNLIKELY(old == 0) || UNLIKELY(perhaps_full) ? slab_note_put(slab, c, word, old, now)
-                                                        : SLAB_NOTHING;
+    /* What is above the lowest block in use is nothing, or what was added: so it is wherever there was
+     * nothing, and wherever all blocks are free by now. */
+    return UNLIKELY((old & (now + 1)) == 0) ? slab_note_put(slab, c, word, old, now) : SLAB_NOTHING;
 }
 
 /* True if every block is free; exact while the slab is parked and the owner's lock is held. */
