@@ -5,8 +5,7 @@
 #include "heap/allocate.h"
 #include "heap/collect.h"
 #include "heap/event.h"
-#include "heap/flush.h"
-#include "heap/magazine.h"
+#include "heap/flush_all.h"
 #include "heap/reallocate.h"
 #include "heap/runtime.h"
 

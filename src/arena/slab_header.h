@@ -10,6 +10,7 @@
 #include "base/bits.h"
 
 #include <stdatomic.h>
+#include <stddef.h>
 
 enum slab_state {
     SLAB_FREE,     /* the arena's */
@@ -93,6 +94,11 @@ struct slab {
     _Atomic size_t span_bytes;
 };
 _Static_assert(sizeof(struct slab) == CACHE_LINE_BYTES, "a slab header is one cache line");
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "slab_kind has the state in its lowest byte");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ &&
+                   offsetof(struct slab, state) == offsetof(struct slab, kind) &&
+                   offsetof(struct slab, size_class) == offsetof(struct slab, kind) + 1 &&
+                   offsetof(struct slab, returned) == offsetof(struct slab, kind) + 2 &&
+                   offsetof(struct slab, run_slabs) == offsetof(struct slab, kind) + 3,
+               "the bytes of slab_kind");
 
 #endif

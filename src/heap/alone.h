@@ -6,7 +6,7 @@
  * Promises to say false as soon as there is another thread: of the program's, as far as libc knows of it; of
  * the library's; and one of which libc does not know (another namespace's libc made it, say), once it has
  * come for a heap of its own. Until then such a thread adds to what the caller changes and takes nothing of
- * it, so that no more than the use of a block can be lost. Relies on libc, os/thread and the registry.
+ * it, so that no more than the use of a block can be lost. Relies on libc, os and the table of heaps.
  */
 #ifndef HAKMEM_HEAP_ALONE_H
 #define HAKMEM_HEAP_ALONE_H

@@ -7,7 +7,7 @@
 #include "heap/holes.h"
 #include "heap/parcel.h"
 #include "heap/reclaim.h"
-#include "heap/slack.h"
+#include "heap/relief.h"
 #include "heap/stock.h"
 #include "options/options.h"
 #include "os/credentials.h"
@@ -46,7 +46,7 @@ static COLD bool relieve(void) {
         stocks_relieve(STOCKS_RELIEVED);
     }
     bool more = tails_purge_excess(TAILS_IN_PASSING);
-    return slack_relieve() || more;
+    return relief_look_everywhere() || more;
 }
 
 /* Sleeps for a period of the decay; false if the program's credentials have changed meanwhile, or it wants no

@@ -5,7 +5,6 @@
 #include "heap/event.h"
 #include "heap/fresh.h"
 #include "heap/heap_table.h"
-#include "heap/holes.h"
 #include "heap/partial.h"
 #include "heap/slack.h"
 #include "os/os.h"
@@ -237,7 +236,7 @@ static void make_current(struct heap *heap, unsigned size_class, struct slab *sl
      * hints */
     atomic_store_explicit(&slab->state, SLAB_CURRENT, memory_order_relaxed);
     if (UNLIKELY(slab_purged(slab) != 0)) {
-        holes_note_taken(slab_purged_bytes(slab));
+        slack_note_taken(slab_purged_bytes(slab));
         slack_note_purged(-(int64_t)slab_purged_bytes(slab));
     }
     atomic_store_explicit(&slab->span_bytes, slab->run_slabs * SLAB_BYTES, memory_order_relaxed);
@@ -289,7 +288,7 @@ static bool fresh_slab(struct heap *heap, unsigned size_class) {
     slab->taken_clean = taken.zero ? !taken.resident
                                    : !bin->used_up && fresh_clean_if_many(slab, (size_t)c->blocks * c->bytes);
     if (UNLIKELY(left > 0)) { /* its holes are wanted again, although its other blocks came back since */
-        holes_note_taken(left);
+        slack_note_taken(left);
     }
     slab_init(slab, size_class, heap->id, words);
     page_map_set(region->base + (index << SLAB_SHIFT), c->run_slabs,

@@ -5,7 +5,7 @@
 #include "arena/tails.h"
 #include "heap/alone.h"
 #include "heap/bins.h"
-#include "heap/flush.h"
+#include "heap/flush_all.h"
 #include "heap/heap.h"
 #include "heap/holes.h"
 #include "heap/parcel.h"

@@ -5,11 +5,7 @@
 #include "base/text.h"
 #include "heap/alone.h"
 #include "heap/bins.h"
-#include "heap/magazine.h"
-#include "heap/parcel.h"
-#include "heap/remote.h"
-#include "heap/runs.h"
-#include "heap/slack.h"
+#include "heap/relief.h"
 #include "os/report.h"
 
 #include <string.h>
@@ -97,7 +93,7 @@ static RARE _Noreturn void report_twice(const struct slab *slab, unsigned word, 
 /* Does what slab_put has told of: see enum slab_event. */
 static NOINLINE void follow(struct heap *heap, struct slab *slab, size_t bytes, unsigned events) {
     if (events & SLAB_PAGE_FREE) {
-        slack_note_page(heap, bytes);
+        relief_note_page(heap, bytes);
     }
     if (events & SLAB_HAS_FREE) {
         bin_queue(heap, slab);
@@ -177,12 +173,12 @@ void heap_return_blocks(struct heap *heap, void *const *blocks, size_t n) {
         put(heap, spot.slab, c, (unsigned)(spot.number / 64), mask, &alone);
         bytes += (size_t)(next - first) * c->bytes;
     }
-    slack_note_returned(heap, bytes);
+    relief_note_returned(heap, bytes);
     heap_leave(heap);
 }
 
 /* Notes that a block comes back to the slab, which is not of `kind`; false if it is not but for that. */
-static COLD bool note_first_returned(struct slab *slab, uint32_t kind) {
+static NOINLINE bool note_first_returned(struct slab *slab, uint32_t kind) {
     if (!slab_is_but_for_returned(slab, kind)) {
         return false;
     }
@@ -232,6 +228,7 @@ static ALWAYS_INLINE void *const *return_small(struct heap *heap, unsigned size_
                 }
                 mask = add(mask, other, *next, slab);
             }
+            slab_note_returned(slab); /* a look for holes may have taken the note away meanwhile */
         }
         put(heap, slab, c, (unsigned)(number / 64), mask, &alone);
     }
@@ -244,16 +241,8 @@ void heap_return_class(struct heap *heap, unsigned size_class, void *const *bloc
     if (LIKELY(c->run_slabs == 1)) {
         heap_enter(heap);
         left = return_small(heap, size_class, blocks, blocks + n);
-        slack_note_returned(heap, (size_t)(left - blocks) * c->bytes);
+        relief_note_returned(heap, (size_t)(left - blocks) * c->bytes);
         heap_leave(heap);
     }
     heap_return_blocks(heap, left, (size_t)(blocks + n - left)); /* what is odd: it says how */
-}
-
-size_t heap_flush_all(struct heap *heap, enum flush_cause cause) {
-    size_t n = heap_flush_remote(heap) + parcels_return(heap, heap);
-    for (unsigned c = 0; c < SIZE_CLASSES; c++) {
-        n += heap_flush_magazine(heap, c, cause);
-    }
-    return n + runs_return(heap);
 }

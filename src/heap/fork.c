@@ -7,10 +7,10 @@
 #include "heap/event.h"
 #include "heap/holes.h"
 #include "heap/registry.h"
+#include "heap/relief.h"
 #include "heap/runtime.h"
 #include "heap/sampling.h"
 #include "heap/shared_heap.h"
-#include "heap/slack.h"
 #include "heap/thread.h"
 #include "options/options.h"
 #include "os/cgroup.h"
@@ -77,7 +77,7 @@ static RARE void unlock_all(bool child) {
     files_after_fork(child);
     if (child) {
         holes_turn_lost_by_fork();
-        slack_lock_lost_by_fork();
+        relief_lock_lost_by_fork();
         heap_collect_lost_by_fork();
     }
 }

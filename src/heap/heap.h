@@ -160,11 +160,11 @@ struct heap {
     uint64_t refills_refused;       /* counters.refills when may_grow last looked */
     size_t stocked_bytes;           /* put into stocks since decay_look was last called for that */
     uint32_t slabs_opened; /* full slabs that the owner's frees opened since decay_look was called for it */
-    size_t unlooked_bytes; /* that may yet come back to slabs before slack_look is called */
-    size_t page_bytes;     /* of pages that slack_note_page was told of since the last slack_look */
+    size_t unlooked_bytes; /* that may yet come back to slabs before relief_look is called */
+    size_t page_bytes;     /* of pages that relief_note_page was told of since the last relief_look */
     uint8_t lean_classes;  /* make_some_lean has yet to shrink the magazines of the classes below this one */
-    uint8_t lean_looks;    /* calls of slack_look until magazines of the tiny lane may grow large again */
-    /* slack_empty_caches is at it; has yet to empty the magazines of the classes below this one; and the
+    uint8_t lean_looks;    /* calls of relief_look until magazines of the tiny lane may grow large again */
+    /* idle_caches_empty is at it; has yet to empty the magazines of the classes below this one; and the
      * least that slack_resident was since it last emptied one. */
     bool emptying;
     uint8_t full_classes;

@@ -15,9 +15,19 @@
 #define HEAPS_ALONE 8
 #define HEAPS_AT_ONCE 5
 
+/* `common` puts it behind all else that starts as zero: it is only read, and so costs no page. Not in a
+ * static library, where it would be the same as a variable of the program's with this name. */
+#ifdef HAKMEM_STATIC
+struct heap heap_of_no_thread;
+#else
+__attribute__((common)) struct heap heap_of_no_thread;
+#endif
+
 /* release store in heap_make pairs with the acquire load in heap_id_limit: whoever sees an id finds its heap
  * in the table */
 static _Atomic uint32_t id_limit = HEAP_FIRST_ID;
+
+_Atomic uint32_t heap_id_of_samples;
 
 /* Few programs have more threads at once; for those that do, a table of all ids is made. The release store of
  * an entry in heap_make pairs with the acquire load in heap_by_id: whoever sees a heap sees it made. */

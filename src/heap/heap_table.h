@@ -9,6 +9,9 @@
 
 #define HEAP_FIRST_ID 1
 
+/* The heap of no thread: all zero, so that its magazines are empty and full and its tag is nobody's. */
+extern INTERNAL struct heap heap_of_no_thread;
+
 /* The heap with this id; NULL if there never was one. Any thread. */
 struct heap *heap_by_id(uint32_t id);
 /* One more than the largest id that a heap has; from HEAP_FIRST_ID to there, all ids have heaps. Any
@@ -17,6 +20,9 @@ uint32_t heap_id_limit(void);
 
 /* A new heap, in the table and in `state`; NULL if there is no memory or no id. Registry's lock held. */
 struct heap *heap_make(enum heap_state state);
+
+/* The id of the heap of sampled blocks; 0 if there is none. relaxed everywhere: see sampling_owns */
+extern INTERNAL _Atomic uint32_t heap_id_of_samples;
 
 /* How many heaps are in which state; the heap of samples is in none. Any thread; a statistic. */
 struct heap_counts {

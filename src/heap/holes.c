@@ -47,8 +47,6 @@ struct pass {
     } of[ARENA_HOLES_MOST];
 };
 
-_Atomic uint64_t holes_taken_bytes;
-
 static void charge(struct pass *pass, size_t units) {
     pass->units -= (unsigned)min_size(units, pass->units);
     pass->until_pause -= (unsigned)min_size(units, pass->until_pause);
@@ -263,7 +261,7 @@ bool holes_purge_idle(unsigned units) {
             next_heap--; /* the rest of its slabs is the first of the next pass */
         }
         note_refusals(&pass);
-        uint64_t missed = holes_taken_again() - seen_taken;
+        uint64_t missed = slack_taken_again() - seen_taken;
         seen_taken += missed;
         if (missed > pass.purged / MISSED_PART) {
             patience = (uint32_t)min_size((size_t)patience * 2, PATIENCE_MOST);

@@ -2,12 +2,12 @@
  *
  * A slab goes back to the arena when its last block is free, which may be never: one block in a hundred that
  * stays pins them all. The other pages of a slab that is a quarter free go back when free blocks in slabs
- * take more than they may (slack.h), by themselves when no block came back to it for a whole period, and all
+ * take more than they may (relief.h), by themselves when no block came back to it for a whole period, and all
  * holes when everything is to be given back. Their blocks are handed out as before; the pages are then new.
  *
  * Promises that a page is given back only while nobody can take a block in it: the heap's lock is held, for a
  * few hundred system calls at a time at most. Callers hold no lock but the registry's or the sampling's.
- * Relies on bins, slabs and the arena.
+ * Relies on bins, slack and the arena.
  */
 #ifndef HAKMEM_HEAP_HOLES_H
 #define HAKMEM_HEAP_HOLES_H
@@ -34,18 +34,6 @@ void holes_turn_lost_by_fork(void);
 /* In a forked child: forgets that the OS refused to purge, because what the parent had locked is not locked
  * here. Takes no lock. */
 void holes_follow_into_child(void);
-/* Of holes_note_taken. relaxed everywhere: a guess is enough */
-extern INTERNAL _Atomic uint64_t holes_taken_bytes;
-
-/* Blocks are taken again from a slab of which `bytes` had been purged: where that is often, it was not worth
- * it. */
-static inline void holes_note_taken(size_t bytes) {
-    atomic_fetch_add_explicit(&holes_taken_bytes, bytes, memory_order_relaxed);
-}
-/* The sum of all `bytes` that holes_note_taken was told. */
-static inline uint64_t holes_taken_again(void) {
-    return atomic_load_explicit(&holes_taken_bytes, memory_order_relaxed);
-}
 /* Any thread: purges all holes of the heap. */
 void holes_purge(struct heap *heap);
 

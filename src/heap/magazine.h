@@ -7,8 +7,9 @@
 #ifndef HAKMEM_HEAP_MAGAZINE_H
 #define HAKMEM_HEAP_MAGAZINE_H
 
-#include "heap/flush.h"
 #include "heap/heap.h"
+
+enum flush_cause { FLUSH_API, FLUSH_THREAD_EXIT, FLUSH_RECLAIM, FLUSH_IDLE };
 
 /* Fills the empty magazine and takes one block off it or, if `may_borrow`, perhaps takes one of a larger
  * class; NULL if there is no memory. */

@@ -16,7 +16,6 @@
 #include "heap/reclaim.h"
 
 #include "heap/registry.h"
-#include "heap/thread.h"
 #include "options/options.h"
 #include "os/asleep.h"
 #include "os/os.h"

@@ -2,12 +2,11 @@
 
 #include "arena/tails.h"
 #include "heap/bins.h"
-#include "heap/flush.h"
+#include "heap/flush_all.h"
 #include "heap/fresh.h"
 #include "heap/parcel.h"
 #include "heap/remote.h"
 #include "heap/slack.h"
-#include "heap/thread.h"
 #include "os/asleep.h"
 #include "os/os.h"
 #include "os/report.h"

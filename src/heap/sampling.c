@@ -5,9 +5,9 @@
 #include "heap/bins.h"
 #include "heap/event.h"
 #include "heap/flush.h"
+#include "heap/idle_caches.h"
 #include "heap/registry.h"
 #include "heap/runtime.h"
-#include "heap/slack.h"
 #include "os/os.h"
 #include "profile/files.h"
 #include "profile/poisson.h"
@@ -21,7 +21,6 @@
 
 static struct lock lock; /* protects the heap of sampled blocks; no thread owns it */
 static struct heap *samples;
-_Atomic uint32_t sampling_heap_id;
 
 /* A thread's way to its next sample. */
 struct sampler {
@@ -63,9 +62,9 @@ static void keep_house(void) {
     heap_event(thread_heap_now() != &heap_of_no_thread ? HEAP_EVENT_UNLOCKED : HEAP_EVENT_IN_PROGRAM);
     decay_look_if_much();
     /* The heap may have been taken meanwhile. relaxed: see decay.h */
-    if (UNLIKELY(atomic_load_explicit(&decay_idle_ticks, memory_order_relaxed) >= SLACK_IDLE_TICKS) &&
+    if (UNLIKELY(atomic_load_explicit(&decay_idle_ticks, memory_order_relaxed) >= IDLE_CACHES_TICKS) &&
         thread_heap_now() != &heap_of_no_thread) {
-        slack_empty_caches(thread_heap_now());
+        idle_caches_empty(thread_heap_now());
     }
 }
 
@@ -123,7 +122,7 @@ static void *take(unsigned size_class) {
         samples = heap_make_for_samples();
         if (samples != NULL) {
             /* relaxed: see sampling_owns */
-            atomic_store_explicit(&sampling_heap_id, samples->id, memory_order_relaxed);
+            atomic_store_explicit(&heap_id_of_samples, samples->id, memory_order_relaxed);
         }
     }
     void *block = NULL;

@@ -13,6 +13,7 @@
 #ifndef HAKMEM_HEAP_SAMPLING_H
 #define HAKMEM_HEAP_SAMPLING_H
 
+#include "heap/heap_table.h"
 #include "heap/thread.h"
 #include "profile/sample.h"
 
@@ -50,13 +51,10 @@ void sampling_come_soon(void);
  * memory. No lock held; keeps errno. */
 void *sampling_exchange(void *shadow, unsigned size_class, size_t size);
 
-/* The id of the heap of sampled blocks; 0 if there is none. relaxed everywhere: see sampling_owns */
-extern INTERNAL _Atomic uint32_t sampling_heap_id;
-
 /* Whether `owner`, of a page-map word, is the heap of sampled blocks. */
 static inline bool sampling_owns(uint32_t owner) {
     /* relaxed: whoever holds a sampled block got it from a thread that wrote this before */
-    return UNLIKELY(owner == atomic_load_explicit(&sampling_heap_id, memory_order_relaxed));
+    return UNLIKELY(owner == atomic_load_explicit(&heap_id_of_samples, memory_order_relaxed));
 }
 
 /* Has the profile forget a sampled block that is about to be freed; gives its shadow, or NULL. Keeps errno.

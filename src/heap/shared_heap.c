@@ -1,6 +1,6 @@
 #include "heap/shared_heap.h"
 
-#include "heap/flush.h"
+#include "heap/flush_all.h"
 #include "heap/heap.h"
 #include "heap/registry.h"
 #include "heap/runtime.h"

@@ -9,13 +9,6 @@
 #include <pthread.h>
 #include <stdint.h>
 
-/* `common` puts it behind all else that starts as zero: it is only read, and so costs no page. Not in a
- * static library, where it would be the same as a variable of the program's with this name. */
-#ifdef HAKMEM_STATIC
-struct heap heap_of_no_thread;
-#else
-__attribute__((common)) struct heap heap_of_no_thread;
-#endif
 _Thread_local
     __attribute__((tls_model("initial-exec"))) struct thread_self thread_self = {.heap = &heap_of_no_thread};
 static _Thread_local __attribute__((tls_model("initial-exec"))) bool thread_ended;

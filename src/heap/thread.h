@@ -7,10 +7,8 @@
 #ifndef HAKMEM_HEAP_THREAD_H
 #define HAKMEM_HEAP_THREAD_H
 
-#include "heap/heap.h"
+#include "heap/heap_table.h"
 
-/* The heap of no thread: all zero, so that its magazines are empty and full and its tag is nobody's. */
-extern INTERNAL struct heap heap_of_no_thread;
 /* What the fast paths want of the calling thread, in one place: the same offset leads to both. */
 struct thread_self {
     /* Written by the thread itself, or by reclaim.c while it sleeps. relaxed: see reclaim.c */
