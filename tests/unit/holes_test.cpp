@@ -12,6 +12,7 @@
 
 #include "hakmem.h"
 #include "os/fault.h"
+#include "support/no_decay.h"
 #include "support/pattern.h"
 #include "support/random.h"
 #include "support/resident.h"
@@ -24,9 +25,9 @@ namespace {
 using hakmem_test::all_bytes_are;
 using hakmem_test::counter;
 using hakmem_test::dirty;
-using hakmem_test::kKiB;
 using hakmem_test::kMiB;
 using hakmem_test::kPage;
+using hakmem_test::NoDecay;
 using hakmem_test::PointerArray;
 using hakmem_test::Random;
 using hakmem_test::ResidentMeter;
@@ -174,21 +175,6 @@ std::uint64_t fallbacks() {
     hak_stats_get(&stats);
     return stats.fallbacks;
 }
-
-// Neither a period passes, nor is there a thread that waits for one.
-class NoDecay {
-  public:
-    NoDecay() {
-        hak_option_set("decay_ms", "1000000");
-        hak_option_set("background_thread", "0");
-    }
-    ~NoDecay() {
-        hak_option_set("background_thread", "1");
-        hak_option_set("decay_ms", "500");
-    }
-    NoDecay(const NoDecay &) = delete;
-    NoDecay &operator=(const NoDecay &) = delete;
-};
 
 TEST_P(Holes, GoBackWhileBlocksAreFreedWhereMoreIsFreeThanMayStay) {
     hak_collect();
@@ -366,88 +352,5 @@ TEST(Holes, ManyThreadsAtOnceStayWithinTheBound) {
     }
     hak_collect();
 }
-
-#if !HAKMEM_TEST_SANITIZED
-// What a magazine holds may pin as many slabs as it has blocks.
-constexpr std::size_t kMayStay = 8 * kMiB;
-
-void fill_with(PointerArray &blocks, std::size_t size) {
-    for (void *&block : blocks) {
-        block = hak_malloc(size);
-        *static_cast<char *>(block) = 1;
-    }
-}
-
-void free_in_random_order(PointerArray &blocks) {
-    Random random(1);
-    hakmem_test::shuffle(blocks, random);
-    for (void *&block : blocks) {
-        hak_free(block);
-        block = nullptr;
-    }
-}
-
-// What may be free is a part of what is in use, and that shrinks without a small block being freed.
-TEST(Holes, GoBackWhenTheLargeBlocksBesideThemGo) {
-    const NoDecay no_decay;
-    PointerArray small(300'000);
-    PointerArray large(300);
-    const ResidentMeter meter;
-    fill_with(small, 64);
-    for (void *&block : large) {
-        block = hak_malloc(512 * kKiB);
-        std::memset(block, 1, 512 * kKiB);
-    }
-    free_in_random_order(small);
-    for (void *block : large) {
-        hak_free(block);
-    }
-    meter.expect_growth_within(kMayStay, "after the last free");
-}
-
-class HolesOfTheLast : public testing::TestWithParam<std::size_t> {};
-
-// Few bytes come back, and each may be all that holds a page.
-TEST_P(HolesOfTheLast, GoBack) {
-    const NoDecay no_decay;
-    const std::size_t gap = kPage / GetParam();
-    PointerArray last(kHeap / GetParam() / gap);
-    PointerArray others(last.size() * (gap - 1));
-    const ResidentMeter meter;
-    for (std::size_t i = 0; i < last.size() * gap; i++) {
-        void *block = hak_malloc(GetParam());
-        *static_cast<char *>(block) = 1;
-        if (i % gap == 0) {
-            last[i / gap] = block;
-        } else {
-            others[i - i / gap - 1] = block;
-        }
-    }
-    free_in_random_order(others);
-    free_in_random_order(last);
-    meter.expect_growth_within(kMayStay, "after the last free");
-}
-
-class HolesOfMixedSizes : public testing::TestWithParam<std::size_t> {};
-
-// What the magazines of many classes hold at the end may be the last of as many pages.
-TEST_P(HolesOfMixedSizes, GoBack) {
-    const NoDecay no_decay;
-    Random random(2);
-    PointerArray blocks(2 * kHeap / GetParam());
-    const ResidentMeter meter;
-    for (void *&block : blocks) {
-        block = hak_malloc(1 + random.below(GetParam()));
-        *static_cast<char *>(block) = 1;
-    }
-    free_in_random_order(blocks);
-    meter.expect_growth_within(2 * kMayStay, "after the last free");
-}
-
-INSTANTIATE_TEST_SUITE_P(To, HolesOfMixedSizes, testing::Values(64, 256, 1024),
-                         testing::PrintToStringParamName());
-INSTANTIATE_TEST_SUITE_P(Sizes, HolesOfTheLast, testing::Values(16, 64, 200, 1000),
-                         testing::PrintToStringParamName());
-#endif
 
 } // namespace
