@@ -162,8 +162,7 @@ def _method(plan: Plan) -> dict[str, str]:
         "happens while it runs, so that many processes tell more than long ones",
         "environment": "variables of the same number and length for every allocator; address space "
         "randomised; no process bound to a core",
-        "warm-up": "each program and each library at least once, unmeasured, so that the files are in "
-        "memory; libraries are read from disk for it, because of a file just written more is mapped at once",
+        "warm-up": "each program and each library at least once, unmeasured, so that the files are in memory",
         "memory of the host": "before each run but those of a workload's first round, as much as it has "
         "taken at most until then is touched and freed, so that the host of a virtual machine has it ready "
         "for every allocator alike",

@@ -9,7 +9,6 @@ from hakmem.allocators import Allocator
 
 from bench.host_memory import make_ready
 from bench.load import OtherLoad
-from bench.page_cache import read_anew
 from bench.results import Missing, Results, Run, WorkloadResult
 from bench.runner import Interrupted, Runner, adopt_orphans
 from bench.schedule import Plan, Schedule, uncertainty_of
@@ -62,9 +61,6 @@ class Session:
 
     def _warm_up(self, workloads: Sequence[Workload]) -> None:
         """Unmeasured: each program and each library is read from disk."""
-        for allocator in self.allocators:
-            if allocator.library:
-                read_anew(allocator.library)
         programs = list({workload.program: workload for workload in workloads}.values())
         turns = max(len(programs), len(self.allocators)) if programs else 0
         for turn in range(turns):
