@@ -86,8 +86,6 @@ void os_thread_lost_by_fork(void) {
 #define END_NAP_MS 1
 /* It yields so often before it sleeps: the thread may be of lower priority, or a tracer has to let it go. */
 #define YIELDS_MOST 100
-/* Looks in all: some two seconds. */
-#define LOOKS_MOST (YIELDS_MOST + 2000)
 /* Processors that the kernel may tell of: 8192. */
 #define CPU_WORDS 128
 #ifndef MADV_WIPEONFORK
@@ -288,10 +286,9 @@ static bool waits_for_caller(pid_t id) {
            sleep.call == SYS_futex;
 }
 
-/* The thread uses nothing any more, and counts as one of the process's for a moment longer. Not for ever: if
- * it ended long ago, its id may be that of a thread of the program's by now. */
+/* The thread uses nothing any more, and counts as one of the process's for a moment longer. */
 static void wait_until_uncounted(pid_t id) {
-    for (unsigned i = 0; i < LOOKS_MOST && syscall(SYS_tgkill, os_process_id(), id, 0) == 0; i++) {
+    for (unsigned i = 0; syscall(SYS_tgkill, os_process_id(), id, 0) == 0; i++) {
         if (i < YIELDS_MOST) {
             syscall(SYS_sched_yield);
         } else {
@@ -334,14 +331,14 @@ RARE static bool is_told_of(pid_t id) {
     return told;
 }
 
-/* A directory has one link for each of those in it, and two more. A thread that has just ended counts among
- * these for a moment. */
+/* A directory has one link for each of those in it, and two more. */
 RARE bool os_thread_is_only_other(void) {
     int saved_errno = errno;
     struct stat threads;
-    pid_t last = atomic_load_explicit(&place.last, memory_order_relaxed);
-    bool is = last != 0 && stat("/proc/self/task", &threads) == 0 && threads.st_nlink == 2 + 2 &&
-              (is_told_of(last) || !os_thread_exists());
+    /* acquire pairs with the kernel's store of 0, as in os_thread_exists */
+    pid_t id = atomic_load_explicit(&place.id, memory_order_acquire);
+    bool is =
+        id != 0 && stat("/proc/self/task", &threads) == 0 && threads.st_nlink == 2 + 2 && is_told_of(id);
     errno = saved_errno;
     return is;
 }
