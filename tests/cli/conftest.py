@@ -2,12 +2,13 @@
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from .command import REPOSITORY, Command
+from .live_file import Program, running, sample_statistics
 
 # Set by whoever runs the tests; they must not reach the commands under test.
 _FOREIGN = ("LD_PRELOAD", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "CMD", "RUNS", "COLUMNS")
@@ -28,6 +29,13 @@ def hakmem(environment: dict[str, str]) -> Command:
 @pytest.fixture
 def make(environment: dict[str, str]) -> Command:
     return Command(["make", "--no-print-directory", "-C", str(REPOSITORY)], environment)
+
+
+@pytest.fixture
+def pid() -> Iterator[int]:
+    """The number of a process that shows figures."""
+    with running(Program(sample_statistics())) as process:
+        yield process.pid
 
 
 @pytest.fixture

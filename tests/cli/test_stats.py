@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,12 +17,6 @@ from .command import REPOSITORY, Command
 from .live_file import Program, crashed, running, running_in_container, sample_statistics
 
 STATISTICS = sample_statistics()
-
-
-@pytest.fixture
-def pid() -> Iterator[int]:
-    with running(Program(STATISTICS)) as process:
-        yield process.pid
 
 
 def metrics(text: str) -> dict[str, Metric]:

@@ -7,7 +7,6 @@ import signal
 import stat
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,12 +16,6 @@ from .command import Command
 from .live_file import ENDS_SOON_S, Program, running, sample_statistics
 
 STATISTICS = sample_statistics()
-
-
-@pytest.fixture
-def pid() -> Iterator[int]:
-    with running(Program(STATISTICS)) as process:
-        yield process.pid
 
 
 def test_output_replaces_the_file_as_a_whole(hakmem: Command, pid: int, tmp_path: Path) -> None:

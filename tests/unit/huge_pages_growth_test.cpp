@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "hakmem.h"
@@ -12,12 +13,24 @@
 namespace {
 
 using hakmem_test::faults_so_far;
+using hakmem_test::free_all;
 using hakmem_test::kernel_has_huge_pages;
 using hakmem_test::kKiB;
 using hakmem_test::kMiB;
 using hakmem_test::kPage;
+using hakmem_test::PointerArray;
 using hakmem_test::ResidentMeter;
 using hakmem_test::touch;
+
+// What `grow` makes of one block, touched every so many bytes, takes little more than what is touched.
+void expect_to_stay_sparse(void *(*grow)(std::size_t most, std::size_t step), std::size_t more) {
+    constexpr std::size_t kMost = 64 * kMiB;
+    constexpr std::size_t kStep = 64 * kKiB;
+    const ResidentMeter meter;
+    void *block = grow(kMost, kStep);
+    meter.expect_growth_within(kMost / kStep * kPage + more, "with one page in sixteen touched");
+    hak_free(block);
+}
 
 // What grows into a new block of twice the size each time, as vectors do: the old block vouches for the new
 // one.
@@ -46,12 +59,7 @@ TEST(HugePagesOfGrowth, SaveFaultsWhereBlocksGrowByDoubling) {
 }
 
 TEST(HugePagesOfGrowth, DoNotSwellWhatGrowsByDoublingAndStaysSparse) {
-    constexpr std::size_t kMost = 64 * kMiB;
-    constexpr std::size_t kStep = 64 * kKiB;
-    const ResidentMeter meter;
-    void *block = double_up_to(kMost, kStep);
-    meter.expect_growth_within(kMost / kStep * kPage + 2 * kMiB, "with one page in sixteen touched");
-    hak_free(block);
+    expect_to_stay_sparse(double_up_to, 2 * kMiB);
 }
 
 // What is appended to, a little at a time.
@@ -98,15 +106,8 @@ TEST(HugePagesOfGrowth, ComeAheadToTwoBlocksThatGrowByStepsAtATime) {
 }
 
 TEST(HugePagesOfGrowth, DoNotSwellWhatGrowsByStepsAndStaysSparse) {
-    constexpr std::size_t kMost = 64 * kMiB;
-    constexpr std::size_t kStep = 64 * kKiB;
-    const ResidentMeter meter;
-    void *block = append_up_to(kMost, kStep);
-    meter.expect_growth_within(kMost / kStep * kPage + 3 * kMiB, "with one page in sixteen touched");
-    hak_free(block);
+    expect_to_stay_sparse(append_up_to, 3 * kMiB);
 }
-
-// A filled block says nothing of others than those that are it, grown.
 
 TEST(HugeRealloc, ToManyTimesTheSizeMakesNothingResident) {
     constexpr std::size_t kHad = 8 * kMiB;

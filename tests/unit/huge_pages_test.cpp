@@ -3,8 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -293,6 +291,7 @@ TEST(HugePages, AreNotVouchedForByWhatAShortenedBlockGaveBack) {
     hak_free(shortened);
 }
 
+// A filled block says nothing of others than those that are it, grown.
 TEST(HugePages, DoNotSwellASparseBlockBesideAFilledOne) {
     for (const std::size_t filled : {3 * kMiB, 16 * kMiB, 128 * kMiB}) {
         void *witness = hak_malloc(filled);

@@ -1,21 +1,14 @@
 // The call stack is the one that the C++ runtime's unwinder finds, wherever it is asked for, and where nobody
 // can tell it, asking does no harm.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <link.h>
 #include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
-#include <cstring>
-#include <fstream>
 #include <iterator>
-#include <string>
-#include <thread>
 #include <vector>
 
 #include "profile/stack.h"
@@ -32,7 +25,6 @@ extern "C" void os_visit_environment(const char *prefix, void (*visit)(const cha
 namespace {
 
 using hakmem_test::callers;
-using hakmem_test::capture_frames;
 using hakmem_test::capture_pair;
 using hakmem_test::Chain;
 using hakmem_test::compare_chains;
@@ -40,7 +32,6 @@ using hakmem_test::expect_agreement;
 using hakmem_test::Frames;
 using hakmem_test::frames_most;
 using hakmem_test::Guarded;
-using hakmem_test::kPage;
 using hakmem_test::Link;
 using hakmem_test::Pair;
 using hakmem_test::Random;
