@@ -26,36 +26,45 @@ bool arena_is_large(void) {
     return atomic_load_explicit(&arena.used_seen, memory_order_relaxed) >= ARENA_LARGE_SLABS;
 }
 
-/* Free blocks in slabs. Many threads change the sum, so it has a line of its own. relaxed everywhere: it
- * orders nothing */
-static struct { _Alignas(2 * CACHE_LINE_BYTES) _Atomic int64_t bytes; } slack;
+/* A sum that many threads change, on a line of its own. relaxed everywhere: it orders nothing */
+struct sum {
+    _Alignas(2 * CACHE_LINE_BYTES) _Atomic int64_t value;
+};
+
+static struct sum slack;   /* bytes of free blocks in slabs */
+static struct sum stocked; /* bytes of those in stocks */
+static struct sum kept;    /* slabs of the runs that heaps keep */
+
+static inline void add(struct sum *sum, int64_t more) {
+    atomic_fetch_add_explicit(&sum->value, more, memory_order_relaxed);
+}
+
+static inline int64_t value_of(const struct sum *sum) {
+    return atomic_load_explicit(&sum->value, memory_order_relaxed);
+}
 
 void arena_add_slack(int64_t bytes) {
-    atomic_fetch_add_explicit(&slack.bytes, bytes, memory_order_relaxed);
+    add(&slack, bytes);
 }
 
 int64_t arena_slack(void) {
-    return atomic_load_explicit(&slack.bytes, memory_order_relaxed);
+    return value_of(&slack);
 }
 
-static struct { _Alignas(2 * CACHE_LINE_BYTES) _Atomic int64_t bytes; } stocked; /* as slack */
-
 void arena_add_stocked(int64_t bytes) {
-    atomic_fetch_add_explicit(&stocked.bytes, bytes, memory_order_relaxed);
+    add(&stocked, bytes);
 }
 
 int64_t arena_stocked(void) {
-    return atomic_load_explicit(&stocked.bytes, memory_order_relaxed);
+    return value_of(&stocked);
 }
 
-static struct { _Alignas(2 * CACHE_LINE_BYTES) _Atomic int64_t slabs; } kept; /* as slack */
-
 COLD void arena_add_kept(int64_t slabs) {
-    atomic_fetch_add_explicit(&kept.slabs, slabs, memory_order_relaxed);
+    add(&kept, slabs);
 }
 
 NOINLINE size_t arena_kept_slabs(void) {
-    int64_t slabs = atomic_load_explicit(&kept.slabs, memory_order_relaxed);
+    int64_t slabs = value_of(&kept);
     return slabs > 0 ? (size_t)slabs : 0;
 }
 

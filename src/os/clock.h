@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -19,6 +20,11 @@ uint64_t os_now_ns(void);
 uint64_t os_thread_ns(void);
 /* Milliseconds since 1970. */
 uint64_t os_real_ms(void);
+
+/* A time of so many milliseconds, as the kernel wants it. */
+static inline struct timespec os_timespec_of_ms(uint64_t ms) {
+    return (struct timespec){.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
+}
 
 /* A counter of the processor's, for the question whether any time has passed: it costs no system call and no
  * page of libc's. OS_TICKS_SHORT ticks take 16 µs to 1 ms; where there is no counter, os_ticks and it are 0.

@@ -325,7 +325,7 @@ void os_wake(_Atomic uint32_t *word, unsigned most) {
 }
 
 void os_sleep_ms(uint64_t ms) {
-    struct timespec time = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
+    struct timespec time = os_timespec_of_ms(ms);
     /* Not libc's, which is a cancellation point. */
     KEEPING_ERRNO(long, syscall(SYS_nanosleep, &time, NULL));
 }

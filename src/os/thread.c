@@ -3,6 +3,7 @@
 
 #include "base/bits.h"
 #include "os/asleep.h"
+#include "os/clock.h"
 #include "os/os.h"
 #include "os/program.h"
 #include "os/reader.h"
@@ -263,7 +264,7 @@ COLD bool os_thread_start(void (*run)(void)) {
 /* Sleeps while `word` is `value`, for `ms` at most. Not private to the process: the kernel wakes those who
  * wait for `id` as if others might. */
 static void nap(const void *word, uint32_t value, uint64_t ms) {
-    struct timespec time = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
+    struct timespec time = os_timespec_of_ms(ms);
     syscall(SYS_futex, word, FUTEX_WAIT, value, &time, NULL, 0L);
 }
 

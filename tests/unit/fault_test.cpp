@@ -22,6 +22,7 @@
 #include "support/random.h"
 #include "support/resident.h"
 #include "support/scale.h"
+#include "support/statistics.h"
 #include "support/threads.h"
 
 namespace {
@@ -38,6 +39,7 @@ using hakmem_test::ResidentMeter;
 using hakmem_test::run_in_thread;
 using hakmem_test::run_threads;
 using hakmem_test::scaled;
+using hakmem_test::stats_at_rest;
 using hakmem_test::switch_faults_off;
 
 constexpr std::array<const char *, OS_FAULT_KINDS> kKindNames = {"Reserve", "Commit", "Purge", "Remap"};
@@ -162,9 +164,7 @@ Outcome run_round(os_fault kind, long after, long count) {
     expect_everything_works();
     hak_collect();
     meter.expect_growth_within(4 * kMiB, "after hak_collect with faults switched off");
-    hak_stats_t stats{};
-    hak_stats_get(&stats);
-    EXPECT_EQ(stats.live_blocks, 0u);
+    EXPECT_EQ(stats_at_rest().live_blocks, 0u);
     return testing::Test::HasFailure() ? kBroken : failed ? kLostNothing : kNoCallFailed;
 }
 

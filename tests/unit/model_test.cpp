@@ -17,6 +17,7 @@
 #include "support/random.h"
 #include "support/resident.h"
 #include "support/scale.h"
+#include "support/statistics.h"
 #include "support/threads.h"
 
 namespace {
@@ -29,6 +30,7 @@ using hakmem_test::pattern_intact;
 using hakmem_test::Random;
 using hakmem_test::run_threads;
 using hakmem_test::scaled;
+using hakmem_test::stats_at_rest;
 
 constexpr std::size_t kThreads = 4;
 constexpr std::size_t kOperationsPerThread = scaled(2'000'000);
@@ -292,8 +294,7 @@ TEST(Model, RandomOperationsOfManyThreadsNeverLoseOrShareABlock) {
         worker->finish();
     }
     hak_tiny_magazine_flush_all();
-    hak_stats_t stats{};
-    hak_stats_get(&stats);
+    const hak_stats_t stats = stats_at_rest();
     EXPECT_EQ(stats.live_blocks, 0u);
     EXPECT_EQ(stats.live_bytes, 0u);
 }
@@ -308,9 +309,7 @@ TEST(Model, OneThreadAloneGetsTheSamePromises) {
         Worker(*shared, i).finish();
     }
     hak_tiny_magazine_flush_all();
-    hak_stats_t stats{};
-    hak_stats_get(&stats);
-    EXPECT_EQ(stats.live_blocks, 0u);
+    EXPECT_EQ(stats_at_rest().live_blocks, 0u);
 }
 
 } // namespace

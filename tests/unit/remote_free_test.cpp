@@ -22,6 +22,7 @@
 #include "support/random.h"
 #include "support/resident.h"
 #include "support/scale.h"
+#include "support/statistics.h"
 #include "support/threads.h"
 
 extern "C" unsigned hakmem_test_words_counted_by_a_late_free(std::size_t was_bytes, std::size_t is_bytes);
@@ -39,6 +40,7 @@ using hakmem_test::run_in_thread;
 using hakmem_test::run_threads;
 using hakmem_test::scaled;
 using hakmem_test::shuffle;
+using hakmem_test::stats_at_rest;
 
 struct Item {
     void *block = nullptr;
@@ -139,10 +141,8 @@ TEST(RemoteFree, TwoThreadsThatFreeOnlyEachOthersBlocksStaySmall) {
     });
     EXPECT_EQ(damaged.load(), 0u);
     meter.expect_growth_within(32 * kMiB, "after the exchange");
-    hak_stats_t stats{};
     hak_tiny_magazine_flush_all();
-    hak_stats_get(&stats);
-    EXPECT_EQ(stats.live_blocks, 0u);
+    EXPECT_EQ(stats_at_rest().live_blocks, 0u);
 }
 
 TEST(RemoteFree, MemoryOfOwnersThatExitedIsUsedAgain) {
@@ -193,8 +193,7 @@ TEST(RemoteFree, FreesWhileTheOwnerExitsLoseNothing) {
         });
     }
     hak_tiny_magazine_flush_all();
-    hak_stats_t stats{};
-    hak_stats_get(&stats);
+    const hak_stats_t stats = stats_at_rest();
     EXPECT_EQ(stats.live_blocks, 0u);
     EXPECT_EQ(stats.live_bytes, 0u);
 }
@@ -268,7 +267,7 @@ TEST_P(RemoteFreeOfManyOwners, GetBackAllThatOneThreadFrees) {
     pthread_barrier_destroy(&barrier);
     EXPECT_EQ(damaged.load(), 0u);
     hak_collect();
-    hak_stats_get(&stats);
+    stats = stats_at_rest();
     EXPECT_EQ(stats.live_blocks, 0u);
     EXPECT_EQ(stats.cached_bytes, 0u);
     EXPECT_EQ(stats.remote_frees - before, items.size() * scaled(8));
@@ -322,8 +321,7 @@ TEST(RemoteFree, ParcelsLoseNothingWhoeverOpensThem) {
     }
     EXPECT_EQ(damaged.load(), 0u);
     hak_collect();
-    hak_stats_t stats{};
-    hak_stats_get(&stats);
+    const hak_stats_t stats = stats_at_rest();
     EXPECT_EQ(stats.live_blocks, 0u);
     EXPECT_EQ(stats.cached_bytes, 0u);
 }

@@ -37,6 +37,7 @@ using hakmem_test::run_in_thread;
 using hakmem_test::run_threads;
 using hakmem_test::scaled;
 using hakmem_test::statistics_json;
+using hakmem_test::stats_at_rest;
 
 enum class Lifetime { kFreedAtOnce, kFirstInFirstOut, kLastInFirstOut, kRandom };
 
@@ -166,9 +167,7 @@ TEST(Threads, SixtyFourOnFewCoresKeepTheirBlocksApart) {
         }
     });
     hak_tiny_magazine_flush_all();
-    hak_stats_t stats{};
-    hak_stats_get(&stats);
-    EXPECT_EQ(stats.live_blocks, 0u);
+    EXPECT_EQ(stats_at_rest().live_blocks, 0u);
 }
 
 // What short threads leave to each other, freed by a thread that did not allocate it.
@@ -245,8 +244,7 @@ TEST(Threads, AHundredThousandShortOnesLeaveNothingBehind) {
     heirlooms.free_all();
     hak_collect();
     meter.expect_growth_within(4 * kMiB, "after hak_collect");
-    hak_stats_t stats{};
-    hak_stats_get(&stats);
+    const hak_stats_t stats = stats_at_rest();
     EXPECT_EQ(stats.live_blocks, 0u);
     EXPECT_LE(stats.heaps_active + stats.heaps_abandoned, 64u)
         << "heaps of threads that ended are used again";
