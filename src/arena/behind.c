@@ -1,8 +1,8 @@
 #include "arena/behind.h"
 
-#include "arena/arena.h"
 #include "arena/bound.h"
 #include "arena/internal.h"
+#include "arena/run.h"
 
 static void hide(struct superslab *state, uint32_t slabs) {
     state->hidden = slabs;

@@ -1,6 +1,5 @@
 #include "arena/decay.h"
 
-#include "arena/arena.h"
 #include "arena/behind.h"
 #include "arena/bound.h"
 #include "arena/internal.h"

@@ -14,8 +14,8 @@
 #ifndef HAKMEM_ARENA_DENSE_H
 #define HAKMEM_ARENA_DENSE_H
 
-#include "arena/arena.h"
 #include "arena/region.h"
+#include "arena/run.h"
 
 /* Where less is in use (64 MiB), no superslab of small blocks is made resident ahead of use, unless the
  * program had more of them of late: then where this (4 MiB) is in use. */

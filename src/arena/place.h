@@ -6,8 +6,8 @@
 #ifndef HAKMEM_ARENA_PLACE_H
 #define HAKMEM_ARENA_PLACE_H
 
-#include "arena/arena.h"
 #include "arena/region.h"
+#include "arena/run.h"
 
 struct place {
     struct region *region;

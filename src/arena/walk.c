@@ -1,7 +1,7 @@
 #include "arena/walk.h"
 
-#include "arena/arena.h"
 #include "arena/internal.h"
+#include "arena/run.h"
 
 /* The lowest region that ends above the address; NULL if there is none. */
 static struct region *region_from(uintptr_t address) {

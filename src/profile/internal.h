@@ -6,8 +6,11 @@
 #define HAKMEM_PROFILE_INTERNAL_H
 
 #include "os/lock.h"
-#include "profile/sample.h"
+#include "profile/origins.h"
 #include "profile/table.h"
+
+/* Bytes between samples, on average, where nobody asks for others. */
+#define PROFILE_INTERVAL_DEFAULT ((uint64_t)512 << 10)
 
 struct profile {
     struct lock lock;

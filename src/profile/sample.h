@@ -14,7 +14,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#define PROFILE_INTERVAL_DEFAULT ((uint64_t)512 << 10)
 #define PROFILE_INTERVAL_MOST ((uint64_t)1 << 40)
 
 /* What those who sample look at. `run` grows whenever sampling begins or ends or the interval
