@@ -6,6 +6,7 @@
 #include "os/os.h"
 #include "os/report.h"
 #include "os/thread.h"
+#include "os/wait.h"
 
 /* Ranges collected under the lock before it is let go for the system calls. */
 #define BATCH_RANGES 16

@@ -1,7 +1,6 @@
 /* A run of slabs by its first header: where it lies, how long it is, and what it is for.
  *
- * Promises no more than the header says: the first functions are for whoever has the run, or the arena's
- * lock. Relies on regions.
+ * Promises what the header says, to whoever has the run or the arena's lock. Relies on regions.
  */
 #ifndef HAKMEM_ARENA_RUN_H
 #define HAKMEM_ARENA_RUN_H

@@ -1,6 +1,6 @@
 #include "os/lock.h"
 
-#include "os/os.h"
+#include "os/wait.h"
 
 #define SPINS_BEFORE_SLEEP 40
 /* Spins that take some 50 us, as long as it takes to wake a thread. */

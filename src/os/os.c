@@ -6,10 +6,8 @@
 #include "os/call.h"
 #include "os/clock.h"
 #include "os/sanitized.h"
-#include "os/thread.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -312,16 +310,6 @@ COLD bool os_renew(void *address, size_t bytes) {
     return KEEPING_ERRNO(bool,
                          os_map(address, bytes, PROT_READ | PROT_WRITE, MAP_FIXED) == address ||
                              os_map(address, bytes, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE) == address);
-}
-
-void os_wait(_Atomic uint32_t *word, uint32_t value) {
-    os_thread_note_wait(true);
-    KEEPING_ERRNO(long, syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0L));
-    os_thread_note_wait(false);
-}
-
-void os_wake(_Atomic uint32_t *word, unsigned most) {
-    KEEPING_ERRNO(long, syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, most, NULL, NULL, 0L));
 }
 
 void os_sleep_ms(uint64_t ms) {

@@ -78,10 +78,6 @@ long os_advise_many(int process, const struct iovec *ranges, size_t count);
  * then tells which. */
 bool os_renew(void *address, size_t bytes);
 
-/* Sleeps until somebody calls os_wake for `word`, unless it is not `value` any more; may return early. */
-void os_wait(_Atomic uint32_t *word, uint32_t value);
-/* Wakes up to `most` threads that sleep for `word`. */
-void os_wake(_Atomic uint32_t *word, unsigned most);
 /* Sleeps, less if a signal comes; no cancellation point. */
 void os_sleep_ms(uint64_t ms);
 /* Milliseconds of a clock that only goes forward, good to a few of them and cheap. */
