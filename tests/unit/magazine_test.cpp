@@ -10,6 +10,7 @@
 #include "hakmem.h"
 #include "support/equal_blocks.h"
 #include "support/lanes.h"
+#include "support/statistics.h"
 #include "support/threads.h"
 
 namespace {
@@ -17,14 +18,9 @@ namespace {
 using hakmem_test::free_blocks;
 using hakmem_test::make_equal_blocks;
 using hakmem_test::run_in_thread;
+using hakmem_test::stats_now;
 
 constexpr std::size_t kSlabBytes = 64 * hakmem_test::kKiB;
-
-hak_stats_t stats_now() {
-    hak_stats_t stats{};
-    hak_stats_get(&stats);
-    return stats;
-}
 
 TEST(Magazine, FlushGivesTheNumberOfBlocksThatWereCached) {
     for (int size_class = 0; size_class < hak_tiny_class_count(); size_class++) {

@@ -15,6 +15,7 @@
 #include "support/random.h"
 #include "support/resident.h"
 #include "support/scale.h"
+#include "support/statistics.h"
 #include "support/threads.h"
 
 namespace {
@@ -27,12 +28,7 @@ using hakmem_test::Random;
 using hakmem_test::run_in_thread;
 using hakmem_test::run_threads;
 using hakmem_test::scaled;
-
-hak_stats_t stats_now() {
-    hak_stats_t stats{};
-    hak_stats_get(&stats);
-    return stats;
-}
+using hakmem_test::stats_now;
 
 struct Held {
     std::vector<void *> blocks;

@@ -38,6 +38,7 @@ using hakmem_test::run_threads;
 using hakmem_test::scaled;
 using hakmem_test::statistics_json;
 using hakmem_test::stats_at_rest;
+using hakmem_test::stats_now;
 
 enum class Lifetime { kFreedAtOnce, kFirstInFirstOut, kLastInFirstOut, kRandom };
 
@@ -298,12 +299,6 @@ TEST(Threads, TheirHeapsAreNoMemoryInUse) {
     grows_with_heaps_of(kThreads);
     EXPECT_EQ(limit(), before);
     hak_option_set("retain_grace", "128M");
-}
-
-hak_stats_t stats_now() {
-    hak_stats_t stats{};
-    hak_stats_get(&stats);
-    return stats;
 }
 
 TEST(Threads, ThatOnlyFreeALittleNeedNoHeap) {

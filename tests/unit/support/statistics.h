@@ -11,12 +11,18 @@
 
 namespace hakmem_test {
 
+inline hak_stats_t stats_now() {
+    hak_stats_t stats{};
+    hak_stats_get(&stats);
+    return stats;
+}
+
 // The figures once no block is live, or those that it stays with: what the library's thread is taking from a
 // cache to its slab just now is neither cached nor free, and for a moment counts as live.
 inline hak_stats_t stats_at_rest() {
     hak_stats_t stats{};
     happens([&] {
-        hak_stats_get(&stats);
+        stats = stats_now();
         return stats.live_blocks == 0;
     });
     return stats;
