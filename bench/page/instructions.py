@@ -13,8 +13,8 @@ def lines(view: View) -> list[str]:
         *heading(2, "Instructions per operation"),
         *paragraph(
             "Counted by valgrind's callgrind, as the difference between a long and a short run, so that",
-            "start-up is left out; the loop's own instructions, the same for all, are in. Fewer is better,",
-            "but says nothing of cache misses.",
+            "start-up is left out; the loop's own instructions, the same for all, are in. What HAKMEM",
+            "publishes by the clock is left out, too. Fewer is better, but says nothing of cache misses.",
         ),
         *table(
             ["loop", *(view.title(name) for name in view.names)], (_row(view, entry) for entry in counted)
