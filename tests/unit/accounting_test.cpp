@@ -31,6 +31,7 @@ using hakmem_test::Random;
 using hakmem_test::run_threads;
 using hakmem_test::scaled;
 using hakmem_test::statistics_json;
+using hakmem_test::stats_now;
 
 struct Range {
     std::uintptr_t begin;
@@ -270,8 +271,7 @@ TEST(Accounting, WhatManyThreadsFreedCountsWhenTheyHaveEnded) {
         }
         all.meet(); // none takes the heap of another that has ended
     });
-    hak_stats_t stats{};
-    hak_stats_get(&stats);
+    const hak_stats_t stats = stats_now();
     EXPECT_NEAR(static_cast<double>(slack_resident()), static_cast<double>(stats.free_in_slab_bytes),
                 static_cast<double>(kMiB));
     for (void *block : blocks) {

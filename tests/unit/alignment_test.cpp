@@ -9,6 +9,7 @@
 #include "support/lanes.h"
 #include "support/live_map.h"
 #include "support/pattern.h"
+#include "support/statistics.h"
 
 namespace {
 
@@ -17,6 +18,7 @@ using hakmem_test::kEdges;
 using hakmem_test::kMiB;
 using hakmem_test::LiveMap;
 using hakmem_test::pattern_intact;
+using hakmem_test::stats_now;
 
 constexpr std::size_t kLargestAlignment = 64 * kMiB;
 
@@ -99,8 +101,7 @@ TEST(Alignment, AlignedBlocksReturnToTheHeapLikeAllOthers) {
         }
     }
     hak_tiny_magazine_flush_all();
-    hak_stats_t stats{};
-    hak_stats_get(&stats);
+    const hak_stats_t stats = stats_now();
     EXPECT_EQ(stats.live_blocks, 0u);
     EXPECT_EQ(stats.live_bytes, 0u);
 }

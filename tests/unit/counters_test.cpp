@@ -30,6 +30,7 @@ using hakmem_test::run_in_thread;
 using hakmem_test::run_threads;
 using hakmem_test::scaled;
 using hakmem_test::statistics_json;
+using hakmem_test::stats_now;
 
 // By how much a counter grows meanwhile.
 std::uint64_t growth(const std::string &name, const std::function<void()> &work) {
@@ -164,8 +165,7 @@ TEST(Counters, FreesOfAThreadThatAForkLostCountInTheChild) {
     freed.get_future().wait();
     const pid_t child = fork();
     if (child == 0) {
-        hak_stats_t stats{};
-        hak_stats_get(&stats);
+        const hak_stats_t stats = stats_now();
         _exit(stats.remote_frees - before == blocks.size() ? 0 : 1);
     }
     int status = -1;
@@ -326,8 +326,7 @@ TEST(Counters, AResetMakesThemBeginAtZero) {
     EXPECT_EQ(number_in(json, "counters", "refills"), 0u) << json;
     EXPECT_EQ(number_in(json, "counters", "large_allocs"), 0u) << json;
     EXPECT_EQ(sum_of_batches(json, "refill"), 0u) << json;
-    hak_stats_t stats{};
-    hak_stats_get(&stats);
+    const hak_stats_t stats = stats_now();
     EXPECT_EQ(stats.large_allocs, 0u);
     hak_free(hak_malloc(200'000));
     EXPECT_EQ(counter("large_allocs"), 1u);
@@ -356,12 +355,10 @@ TEST(Counters, NeverGoBackForAReaderWhileEightThreadsAllocate) {
             }
         });
     }
-    hak_stats_t before{};
-    hak_stats_get(&before);
+    hak_stats_t before = stats_now();
     // And on until the threads have begun: on a busy machine the reader may be through before.
     for (std::size_t i = 0; i < scaled(5000) || before.remote_frees == 0; i++) {
-        hak_stats_t now{};
-        hak_stats_get(&now);
+        const hak_stats_t now = stats_now();
         ASSERT_GE(now.refills, before.refills) << i;
         ASSERT_GE(now.refilled_blocks, before.refilled_blocks) << i;
         ASSERT_GE(now.flushed_blocks, before.flushed_blocks) << i;

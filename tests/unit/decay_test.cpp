@@ -21,6 +21,7 @@
 #include "support/random.h"
 #include "support/resident.h"
 #include "support/scale.h"
+#include "support/statistics.h"
 #include "support/threads.h"
 #include "support/waiting.h"
 
@@ -47,6 +48,7 @@ using hakmem_test::run_threads;
 using hakmem_test::scaled;
 using hakmem_test::set_option;
 using hakmem_test::shuffle;
+using hakmem_test::stats_now;
 using hakmem_test::thread_count;
 using hakmem_test::touched_block;
 
@@ -271,12 +273,6 @@ TEST_F(Decay, LeavesLittleOfThreadsThatWereManyAtOnce) {
         << meter.growth() << " bytes over the start stay resident";
 }
 
-std::size_t metadata() {
-    hak_stats_t stats{};
-    hak_stats_get(&stats);
-    return stats.metadata_bytes;
-}
-
 TEST_F(Decay, LeavesLittleOfThreadsThatOnlyFreeAndWereManyAtOnce) {
     constexpr std::size_t kManyThreads = 300;
     constexpr std::size_t kOfAThread = 8 * kKiB;
@@ -285,7 +281,7 @@ TEST_F(Decay, LeavesLittleOfThreadsThatOnlyFreeAndWereManyAtOnce) {
     for (std::size_t b = 0; b < blocks.size(); b++) {
         blocks[b] = touched_block(16 + b % kOfEach * 4);
     }
-    const std::size_t before = metadata();
+    const std::size_t before = stats_now().metadata_bytes;
     Meeting meeting(kManyThreads);
     run_threads(kManyThreads, [&](std::size_t thread) {
         for (std::size_t b = 0; b < kOfEach; b++) {
@@ -293,8 +289,10 @@ TEST_F(Decay, LeavesLittleOfThreadsThatOnlyFreeAndWereManyAtOnce) {
         }
         meeting.meet();
     });
-    EXPECT_TRUE(happens([before] { return metadata() <= before + kMiB + kManyThreads * kOfAThread; }))
-        << metadata() - before << " bytes of metadata stay";
+    EXPECT_TRUE(happens([before] {
+        return stats_now().metadata_bytes <= before + kMiB + kManyThreads * kOfAThread;
+    })) << stats_now().metadata_bytes - before
+        << " bytes of metadata stay";
 }
 #endif
 

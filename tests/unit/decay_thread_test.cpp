@@ -20,6 +20,7 @@
 
 #include "support/decay.h"
 #include "support/lanes.h"
+#include "support/statistics.h"
 #include "support/threads.h"
 #include "support/waiting.h"
 
@@ -33,6 +34,7 @@ using hakmem_test::kMiB;
 using hakmem_test::retained;
 using hakmem_test::run_threads;
 using hakmem_test::set_option;
+using hakmem_test::stats_now;
 using hakmem_test::thread_count;
 using hakmem_test::use_and_free;
 
@@ -99,11 +101,7 @@ TEST_F(DecayThread, EndsThoughAThreadSleepsWhoseCachesItCannotTake) {
 
 // One that does nothing but compute is not asleep, however long it has not allocated; later it is.
 TEST_F(DecayThread, TakesTheCachesOfAThreadThatSleepsAfterItHasComputedForLong) {
-    const auto reclaimed = [] {
-        hak_stats_t stats{};
-        hak_stats_get(&stats);
-        return stats.heaps_reclaimed;
-    };
+    const auto reclaimed = [] { return stats_now().heaps_reclaimed; };
     set_option("decay_ms", "20");
     const std::uint64_t before = reclaimed();
     std::promise<void> end;

@@ -20,6 +20,7 @@
 #include "support/pattern.h"
 #include "support/random.h"
 #include "support/resident.h"
+#include "support/statistics.h"
 
 namespace {
 
@@ -37,6 +38,7 @@ using hakmem_test::pattern_intact;
 using hakmem_test::Random;
 using hakmem_test::ResidentMeter;
 using hakmem_test::shuffle;
+using hakmem_test::stats_now;
 using hakmem_test::switch_faults_off;
 
 TEST(FaultOfReserve, AtLastMakesAllocationFail) {
@@ -115,24 +117,18 @@ class Ranges {
     std::vector<void *> kept_;
 };
 
-std::uint64_t retained_bytes() {
-    hak_stats_t stats{};
-    hak_stats_get(&stats);
-    return stats.retained_bytes;
-}
-
 TEST(FaultOfPurge, KeepsWhatIsRefusedAndNothingElse) {
     hak_collect();
-    const std::uint64_t before = retained_bytes();
+    const std::uint64_t before = stats_now().retained_bytes;
     Ranges ranges(100);
     ranges.free();
     const long refused = 20;
     os_fault_set(OS_FAULT_PURGE, 0, refused);
     hak_collect();
     os_fault_set(OS_FAULT_PURGE, 0, 0);
-    EXPECT_LE(retained_bytes(), before + refused * 2 * (64 << 10));
+    EXPECT_LE(stats_now().retained_bytes, before + refused * 2 * (64 << 10));
     hak_collect();
-    EXPECT_LE(retained_bytes(), before);
+    EXPECT_LE(stats_now().retained_bytes, before);
 }
 
 TEST(FaultOfPurge, IsNotMetWithEachFree) {
@@ -215,12 +211,6 @@ TEST(FaultOfCommit, HugeBlocksComeFromWhatIsUsableAlready) {
     }
 }
 
-std::uint64_t reserved_bytes() {
-    hak_stats_t stats{};
-    hak_stats_get(&stats);
-    return stats.reserved_bytes;
-}
-
 TEST(FaultOfCommit, LeavesNoRegionBehindThatServesNobody) {
     void *const kept = hak_malloc(150 * kMiB);
     ASSERT_NE(kept, nullptr);
@@ -228,7 +218,7 @@ TEST(FaultOfCommit, LeavesNoRegionBehindThatServesNobody) {
     for (const std::size_t wanted : {kMiB, 250 * kMiB, 400 * kMiB}) {
         std::vector<void *> others;
         for (long after = 0; after < 20; after++) {
-            const std::uint64_t before = reserved_bytes();
+            const std::uint64_t before = stats_now().reserved_bytes;
             os_fault_set(OS_FAULT_COMMIT, after % 10, kEveryCall);
             void *const block = hak_malloc(wanted);
             os_fault_set(OS_FAULT_COMMIT, 0, 0);
@@ -236,7 +226,7 @@ TEST(FaultOfCommit, LeavesNoRegionBehindThatServesNobody) {
                 others.push_back(block);
             } else {
                 failed++;
-                ASSERT_EQ(reserved_bytes(), before) << wanted << " after " << after;
+                ASSERT_EQ(stats_now().reserved_bytes, before) << wanted << " after " << after;
             }
         }
         free_blocks(others);
@@ -247,11 +237,7 @@ TEST(FaultOfCommit, LeavesNoRegionBehindThatServesNobody) {
 
 // As near the limit of mappings: pages that are under way come back, and their target serves again.
 TEST(FaultOfRemap, HalfwayLosesNoMemory) {
-    const auto slabs_in_use = [] {
-        hak_stats_t stats{};
-        hak_stats_get(&stats);
-        return stats.slabs_in_use;
-    };
+    const auto slabs_in_use = [] { return stats_now().slabs_in_use; };
     hak_free(hak_malloc(3 * kMiB));
     const std::uint64_t before = slabs_in_use();
     for (int round = 0; round < 3; round++) {

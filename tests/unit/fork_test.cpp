@@ -34,6 +34,7 @@ using hakmem_test::kMiB;
 using hakmem_test::pattern_intact;
 using hakmem_test::Random;
 using hakmem_test::scaled;
+using hakmem_test::stats_now;
 
 constexpr std::size_t kHammers = 3;
 
@@ -231,12 +232,6 @@ TEST(Fork, ParentAndChildDoNotShareBlocks) {
     hak_free(block);
 }
 
-std::uint64_t retained_bytes() {
-    hak_stats_t stats{};
-    hak_stats_get(&stats);
-    return stats.retained_bytes;
-}
-
 // A run that its thread keeps: the child, which has lost that thread, gives it back.
 TEST(Fork, ReturnsTheRunsThatALostThreadHasKept) {
     constexpr std::size_t kRun = kMiB;
@@ -259,9 +254,9 @@ TEST(Fork, ReturnsTheRunsThatALostThreadHasKept) {
     }
     const pid_t child = fork();
     if (child == 0) {
-        const bool inherited = retained_bytes() >= kRun;
+        const bool inherited = stats_now().retained_bytes >= kRun;
         hak_collect();
-        const bool returned = retained_bytes() < kRun / 2;
+        const bool returned = stats_now().retained_bytes < kRun / 2;
         use();
         _exit(inherited && returned && counter("large_kept") > 0 ? kFine : kInherited);
     }

@@ -31,6 +31,7 @@ using hakmem_test::PointerArray;
 using hakmem_test::Random;
 using hakmem_test::ResidentMeter;
 using hakmem_test::scaled;
+using hakmem_test::stats_now;
 
 // A sanitizer takes ten times as long for each block.
 constexpr std::size_t kHeap = (HAKMEM_TEST_SANITIZED ? 16 : 64) * kMiB;
@@ -169,12 +170,6 @@ TEST_P(Holes, GoBackThoughTheOsHasRefusedThemBefore) {
     expect_to_go_back_without_a_call(100);
 }
 
-std::uint64_t fallbacks() {
-    hak_stats_t stats{};
-    hak_stats_get(&stats);
-    return stats.fallbacks;
-}
-
 TEST_P(Holes, GoBackWhileBlocksAreFreedWhereMoreIsFreeThanMayStay) {
     hak_collect();
     const NoDecay no_decay;
@@ -215,14 +210,14 @@ TEST(HolesOnce, WhereTheOsTakesNothingItIsNotAskedAgainAndAgain) {
         for (void *&block : blocks) {
             block = hak_malloc(kSize);
         }
-        const std::uint64_t had = fallbacks();
+        const std::uint64_t had = stats_now().fallbacks;
         os_fault_set(OS_FAULT_PURGE, 0, -1);
         for (std::size_t i = 0; i < blocks.size(); i++) {
             if (i % 50 != 0) {
                 hak_free(blocks[i]);
             }
         }
-        EXPECT_LE(fallbacks() - had, 100u);
+        EXPECT_LE(stats_now().fallbacks - had, 100u);
         std::_Exit(testing::Test::HasFailure() ? 1 : 0);
     };
     // A process of its own: for ten seconds, nothing that comes after it would be given back.

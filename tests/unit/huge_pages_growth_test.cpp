@@ -9,6 +9,7 @@
 #include "hakmem.h"
 #include "support/huge_pages.h"
 #include "support/resident.h"
+#include "support/statistics.h"
 
 namespace {
 
@@ -20,6 +21,7 @@ using hakmem_test::kMiB;
 using hakmem_test::kPage;
 using hakmem_test::PointerArray;
 using hakmem_test::ResidentMeter;
+using hakmem_test::stats_now;
 using hakmem_test::touch;
 
 // What `grow` makes of one block, touched every so many bytes, takes little more than what is touched.
@@ -123,9 +125,7 @@ TEST(HugeRealloc, ToManyTimesTheSizeMakesNothingResident) {
 }
 
 TEST(HugeRealloc, MovesABlockAgainThatGrewSinceItWasMoved) {
-    hak_stats_t before{};
-    hak_stats_t after{};
-    hak_stats_get(&before);
+    const hak_stats_t before = stats_now();
     std::size_t size = 3 * kMiB;
     char *block = static_cast<char *>(hak_malloc(size));
     std::memset(block, 1, size);
@@ -150,7 +150,7 @@ TEST(HugeRealloc, MovesABlockAgainThatGrewSinceItWasMoved) {
     for (void *other : in_the_way) {
         hak_free(other);
     }
-    hak_stats_get(&after);
+    const hak_stats_t after = stats_now();
     EXPECT_GE(after.huge_remaps, before.huge_remaps + 2);
     EXPECT_EQ(after.fallbacks, before.fallbacks) << "copied";
 }

@@ -13,6 +13,7 @@
 #include "support/options.h"
 #include "support/random.h"
 #include "support/resident.h"
+#include "support/statistics.h"
 
 namespace {
 
@@ -21,6 +22,7 @@ using hakmem_test::kMiB;
 using hakmem_test::option_named;
 using hakmem_test::PointerArray;
 using hakmem_test::Random;
+using hakmem_test::stats_now;
 
 // What a profile trades: the larger, the more memory is kept.
 constexpr std::array<const char *, 5> kTraded = {"retain_min", "retain_percent", "retain_grace", "decay_ms",
@@ -161,8 +163,7 @@ void expect_a_burst_to_leave_the_least_that_may_stay() {
     for (void *block : blocks) {
         hak_free(block);
     }
-    hak_stats_t stats{};
-    hak_stats_get(&stats);
+    const hak_stats_t stats = stats_now();
     EXPECT_LE(stats.retained_bytes, least);
     EXPECT_GE(stats.retained_bytes, least / 2);
 }
@@ -184,7 +185,7 @@ std::uint64_t given_back_of_a_thousand_replaced() {
     hak_stats_t before{};
     for (std::size_t i = 0; i < 2 * kReplaced; i++) {
         if (i == kReplaced) {
-            hak_stats_get(&before);
+            before = stats_now();
         }
         void *&buffer = buffers[random.below(buffers.size())];
         hak_free(buffer);
@@ -192,8 +193,7 @@ std::uint64_t given_back_of_a_thousand_replaced() {
         buffer = hak_malloc(size);
         std::memset(buffer, 1, size);
     }
-    hak_stats_t after{};
-    hak_stats_get(&after);
+    const hak_stats_t after = stats_now();
     for (void *buffer : buffers) {
         hak_free(buffer);
     }

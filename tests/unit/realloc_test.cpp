@@ -15,6 +15,7 @@
 #include "support/pattern.h"
 #include "support/random.h"
 #include "support/scale.h"
+#include "support/statistics.h"
 
 namespace {
 
@@ -26,14 +27,13 @@ using hakmem_test::kMiB;
 using hakmem_test::kMidLimit;
 using hakmem_test::pattern_intact;
 using hakmem_test::Random;
+using hakmem_test::stats_now;
 
 constexpr std::size_t kHuge = 256 * kMiB;
 
 std::uint64_t live_blocks() {
     hak_tiny_magazine_flush_all();
-    hak_stats_t stats{};
-    hak_stats_get(&stats);
-    return stats.live_blocks;
+    return stats_now().live_blocks;
 }
 
 TEST(Realloc, OfASmallBlockThatWasLargeForItsAlignmentIsOneOfItsSize) {

@@ -41,6 +41,7 @@ using hakmem_test::run_threads;
 using hakmem_test::scaled;
 using hakmem_test::shuffle;
 using hakmem_test::stats_at_rest;
+using hakmem_test::stats_now;
 
 struct Item {
     void *block = nullptr;
@@ -225,8 +226,7 @@ TEST(RemoteFree, AChildOfForkHasWhatIsInParcels) {
             }
         }
         hak_tiny_magazine_flush_all();
-        hak_stats_t stats{};
-        hak_stats_get(&stats);
+        const hak_stats_t stats = stats_now();
         _exit(stats.live_blocks == 0 ? 0 : 2);
     }
     int status = -1;
@@ -244,9 +244,7 @@ TEST_P(RemoteFreeOfManyOwners, GetBackAllThatOneThreadFrees) {
     hak_option_set("reclaim", "0"); // who waits long would get another's heap, whose blocks are its own then
     std::vector<Item> items(kOwners * kHeld);
     std::atomic<std::size_t> damaged{0};
-    hak_stats_t stats{};
-    hak_stats_get(&stats);
-    const std::uint64_t before = stats.remote_frees;
+    const std::uint64_t before = stats_now().remote_frees;
     pthread_barrier_t barrier;
     pthread_barrier_init(&barrier, nullptr, kOwners + 1);
     run_threads(kOwners + 1, [&, bits = bits, run = run](std::size_t number) {
@@ -267,7 +265,7 @@ TEST_P(RemoteFreeOfManyOwners, GetBackAllThatOneThreadFrees) {
     pthread_barrier_destroy(&barrier);
     EXPECT_EQ(damaged.load(), 0u);
     hak_collect();
-    stats = stats_at_rest();
+    const hak_stats_t stats = stats_at_rest();
     EXPECT_EQ(stats.live_blocks, 0u);
     EXPECT_EQ(stats.cached_bytes, 0u);
     EXPECT_EQ(stats.remote_frees - before, items.size() * scaled(8));

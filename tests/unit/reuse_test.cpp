@@ -23,6 +23,7 @@ using hakmem_test::kMiB;
 using hakmem_test::PointerArray;
 using hakmem_test::Random;
 using hakmem_test::ResidentMeter;
+using hakmem_test::stats_now;
 using hakmem_test::touch;
 
 class Reuse : public testing::TestWithParam<std::size_t> {};
@@ -66,15 +67,13 @@ INSTANTIATE_TEST_SUITE_P(Sizes, Reuse, testing::Values(16, 100, 1000, 5000, 20'0
 
 TEST(Reuse, OfAThreadsSlabsCountsOnlyWhatTheThreadUsed) {
     hak_collect();
-    hak_stats_t before{};
-    hak_stats_t after{};
-    hak_stats_get(&before);
+    const hak_stats_t before = stats_now();
     std::thread([] {
         for (int c = hak_tiny_class_count(); c < hak_size_class_count(); c++) {
             hak_free(hak_malloc(hak_size_class_bytes(c)));
         }
     }).join();
-    hak_stats_get(&after);
+    const hak_stats_t after = stats_now();
     const std::size_t classes = static_cast<std::size_t>(hak_size_class_count() - hak_tiny_class_count());
     std::size_t most = 0;
     for (int c = hak_tiny_class_count(); c < hak_size_class_count(); c++) {

@@ -10,11 +10,13 @@
 #include "hakmem.h"
 #include "support/lanes.h"
 #include "support/random.h"
+#include "support/statistics.h"
 
 namespace {
 
 using hakmem_test::kMidLimit;
 using hakmem_test::kTinyLimit;
+using hakmem_test::stats_now;
 
 constexpr std::size_t kSlabBytes = 64 * hakmem_test::kKiB;
 
@@ -172,20 +174,14 @@ TEST(SizeClass, QuestionsOutsideTheClassesGiveEinval) {
     }
 }
 
-std::uint64_t exact_classes() {
-    hak_stats_t stats;
-    hak_stats_get(&stats);
-    return stats.exact_classes;
-}
-
 TEST(SizeClass, BlocksOfOneSizeGetAClassOfTheirOwn) {
-    const std::uint64_t had = exact_classes();
+    const std::uint64_t had = stats_now().exact_classes;
     std::vector<void *> blocks(2000);
     for (void *&block : blocks) {
         block = hak_malloc(10'000);
         ASSERT_NE(block, nullptr);
     }
-    EXPECT_EQ(exact_classes(), had + 1);
+    EXPECT_EQ(stats_now().exact_classes, had + 1);
     EXPECT_EQ(hak_usable_size(blocks.back()), 10'000u);
     for (void *block : blocks) {
         hak_free(block);
@@ -194,7 +190,7 @@ TEST(SizeClass, BlocksOfOneSizeGetAClassOfTheirOwn) {
 
 // Their largest is another one each time one looks, but for one run in a thousand, by chance.
 TEST(SizeClass, SizesSpreadEvenlyGetNone) {
-    const std::uint64_t had = exact_classes();
+    const std::uint64_t had = stats_now().exact_classes;
     hakmem_test::Random random(5);
     std::vector<void *> blocks(3000);
     for (std::size_t n = 0; n < 30'000; n++) {
@@ -203,7 +199,7 @@ TEST(SizeClass, SizesSpreadEvenlyGetNone) {
         block = hak_malloc(8'193 + random.below(24'576));
         ASSERT_NE(block, nullptr);
     }
-    EXPECT_LE(exact_classes(), had + 1);
+    EXPECT_LE(stats_now().exact_classes, had + 1);
     for (void *block : blocks) {
         hak_free(block);
     }

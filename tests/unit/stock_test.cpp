@@ -42,15 +42,10 @@ using hakmem_test::run_in_thread;
 using hakmem_test::run_threads;
 using hakmem_test::scaled;
 using hakmem_test::shuffle;
+using hakmem_test::stats_now;
 
 // More than any magazine holds, and less than may be free.
 constexpr std::size_t kDropped = 10'000;
-
-std::uint64_t cached_bytes() {
-    hak_stats_t stats{};
-    hak_stats_get(&stats);
-    return stats.cached_bytes;
-}
 
 // A thread that has a stock and no use for it, and that stays awake: it never waits, and is never in the
 // allocator again.
@@ -87,7 +82,7 @@ TEST(Stock, ServesWhatIsBuiltNext) {
     Population population(1, kDropped);
     population.build();
     population.drop(1, 1);
-    EXPECT_GT(cached_bytes(), kMiB);
+    EXPECT_GT(stats_now().cached_bytes, kMiB);
     population.build();
     EXPECT_GT(counter("refills_stock"), before);
 }
@@ -127,7 +122,7 @@ TEST(Stock, GoesBackOnRequest) {
     population.build();
     population.drop(1, 1);
     EXPECT_GT(hak_tiny_magazine_flush_all(), kDropped / 2);
-    EXPECT_EQ(cached_bytes(), 0u);
+    EXPECT_EQ(stats_now().cached_bytes, 0u);
 }
 
 TEST(Stock, GoesBackWhenItsThreadNeedsItNoMore) {
@@ -182,7 +177,7 @@ std::uint64_t most_cached_while_dropping(std::size_t count) {
     for (std::size_t i = 0; i < blocks.size(); i++) {
         hak_free(blocks[i]);
         if (i % 10'000 == 0) {
-            most = std::max<std::uint64_t>(most, cached_bytes());
+            most = std::max<std::uint64_t>(most, stats_now().cached_bytes);
         }
     }
     return most;
@@ -194,7 +189,7 @@ TEST(Stock, IsWithinTheBoundWhateverIsDropped) {
     EXPECT_LE(most_cached_while_dropping(count),
               std::max<std::size_t>(4 * kMiB + 128 * kKiB, count * 48 / 8) + 512 * kKiB);
     hak_collect();
-    EXPECT_LE(cached_bytes(), 64 * kKiB);
+    EXPECT_LE(stats_now().cached_bytes, 64 * kKiB);
 }
 
 // Or the program's own loads would wait for memory that comes in the order in which it was dropped.

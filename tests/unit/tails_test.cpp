@@ -15,6 +15,7 @@
 #include "support/resident.h"
 #include "support/scale.h"
 #include "support/shortened.h"
+#include "support/statistics.h"
 
 namespace {
 
@@ -27,6 +28,7 @@ using hakmem_test::PointerArray;
 using hakmem_test::Random;
 using hakmem_test::ResidentMeter;
 using hakmem_test::scaled;
+using hakmem_test::stats_now;
 
 class Tails : public testing::TestWithParam<std::size_t> {};
 
@@ -346,8 +348,7 @@ TEST(Tails, WhoWaitsForOneKeepsNobodyFromGivingMemoryBack) {
             fill(block, kMiB);
         }
         free_and_collect(blocks);
-        hak_stats_t stats{};
-        hak_stats_get(&stats);
+        const hak_stats_t stats = stats_now();
         EXPECT_LE(stats.retained_bytes, kMiB) << "in round " << round;
     }
     done = true;

@@ -253,9 +253,7 @@ TEST(Threads, AHundredThousandShortOnesLeaveNothingBehind) {
 
 // By how much the metadata has grown when so many threads at once have had a heap.
 std::ptrdiff_t grows_with_heaps_of(std::size_t threads) {
-    hak_stats_t before{};
-    hak_stats_t after{};
-    hak_stats_get(&before);
+    const hak_stats_t before = stats_now();
     std::atomic<std::size_t> arrived{0};
     run_threads(threads, [&](std::size_t) {
         hak_free(hak_malloc(100));
@@ -265,7 +263,7 @@ std::ptrdiff_t grows_with_heaps_of(std::size_t threads) {
         }
     });
     hak_collect();
-    hak_stats_get(&after);
+    const hak_stats_t after = stats_now();
     return static_cast<std::ptrdiff_t>(after.metadata_bytes - before.metadata_bytes);
 }
 
@@ -347,20 +345,18 @@ class LateDestructor {
 };
 
 TEST(Threads, WhatLateDestructorsLeaveIsCollected) {
-    hak_stats_t stats;
     LateDestructor destructor;
     for (int i = 0; i < 3; i++) { // sets up what stays for good
         destructor.in_a_thread();
         hak_collect();
     }
-    hak_stats_get(&stats);
-    EXPECT_EQ(stats.cached_bytes, 0u);
-    const std::uint64_t slabs = stats.slabs_in_use;
+    const hak_stats_t before = stats_now();
+    EXPECT_EQ(before.cached_bytes, 0u);
     destructor.in_a_thread();
     hak_collect();
-    hak_stats_get(&stats);
-    EXPECT_EQ(stats.cached_bytes, 0u);
-    EXPECT_EQ(stats.slabs_in_use, slabs);
+    const hak_stats_t after = stats_now();
+    EXPECT_EQ(after.cached_bytes, 0u);
+    EXPECT_EQ(after.slabs_in_use, before.slabs_in_use);
 }
 
 } // namespace

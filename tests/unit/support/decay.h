@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +22,8 @@
 #include "support/pattern.h"
 #include "support/resident.h"
 #include "support/scale.h"
+#include "support/statistics.h"
+#include "support/threads.h"
 #include "support/waiting.h"
 
 namespace hakmem_test {
@@ -38,20 +39,11 @@ inline void set_option(const char *name, const char *value) {
 }
 
 inline std::size_t retained() {
-    hak_stats_t stats{};
-    hak_stats_get(&stats);
-    return stats.retained_bytes;
+    return stats_now().retained_bytes;
 }
 
 inline std::uint64_t purged_bytes() {
-    hak_stats_t stats{};
-    hak_stats_get(&stats);
-    return stats.purged_bytes;
-}
-
-inline std::size_t thread_count() {
-    const std::filesystem::directory_iterator tasks("/proc/self/task");
-    return static_cast<std::size_t>(std::distance(begin(tasks), end(tasks)));
+    return stats_now().purged_bytes;
 }
 
 // The allocator is not called while its memory goes back: asking for its figures comes after, or under a

@@ -13,6 +13,7 @@
 #include "support/lanes.h"
 #include "support/pattern.h"
 #include "support/resident.h"
+#include "support/statistics.h"
 
 namespace hakmem_test {
 
@@ -42,9 +43,7 @@ inline void expect_everything_works() {
 }
 
 inline std::uint64_t fallbacks() {
-    hak_stats_t stats{};
-    hak_stats_get(&stats);
-    return stats.fallbacks;
+    return stats_now().fallbacks;
 }
 
 } // namespace hakmem_test

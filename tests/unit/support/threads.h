@@ -5,6 +5,8 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <filesystem>
+#include <iterator>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -30,6 +32,12 @@ void run_threads(std::size_t count, Body body) {
     for (std::thread &thread : threads) {
         thread.join();
     }
+}
+
+// By the kernel's count.
+inline std::size_t thread_count() {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return static_cast<std::size_t>(std::distance(begin(tasks), end(tasks)));
 }
 
 // Runs `body` in a thread of its own and waits for the thread to be gone.
