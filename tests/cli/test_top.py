@@ -68,7 +68,7 @@ def test_call_sites_of_a_process_that_is_sampled(hakmem: Command) -> None:
 
 
 def test_a_crash_is_told_from_an_end(hakmem: Command) -> None:
-    with running(Program(STATISTICS, lifetime_seconds=0.8)) as process:
+    with running(Program(STATISTICS, lifetime_seconds=ENDS_SOON_S)) as process:
         outcome = hakmem("top", str(process.pid), "--interval", "0.1")
     assert outcome.status == 0
     assert "has ended without tidying up" in outcome.stdout

@@ -65,6 +65,8 @@ class Process:
         """As one does shortly before its end, and as the kernel's own have none."""
         try:
             return not self.maps()
+        except (FileNotFoundError, ProcessLookupError):  # it is gone altogether
+            return True
         except OSError:
             return False
 
