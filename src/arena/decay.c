@@ -349,7 +349,10 @@ void decay_look_if_much(void) {
     }
 }
 
+/* Filters are looked for before the thread is there: to make way for what wants a process of one thread, it
+ * has to be known that there is none. */
 COLD static void start(void) {
+    os_purge_look_for_filter();
     if (!os_thread_start(run)) {
         report_fallback(FALLBACK_NO_BACKGROUND_THREAD, 0);
         lock_acquire(&arena.lock);

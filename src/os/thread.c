@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
@@ -23,6 +24,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -87,6 +89,9 @@ void os_thread_lost_by_fork(void) {
 #define END_NAP_MS 1
 /* It yields so often before it sleeps: the thread may be of lower priority, or a tracer has to let it go. */
 #define YIELDS_MOST 100
+/* Looks, most of them a millisecond apart, for one that has ended by itself: a thread of the program's may
+ * have its number by now. */
+#define LOOKS_MOST 1000
 /* Processors that the kernel may tell of: 8192. */
 #define CPU_WORDS 128
 #ifndef MADV_WIPEONFORK
@@ -288,14 +293,17 @@ static bool waits_for_caller(pid_t id) {
 }
 
 /* The thread uses nothing any more, and counts as one of the process's for a moment longer. */
-static void wait_until_uncounted(pid_t id) {
-    for (unsigned i = 0; syscall(SYS_tgkill, os_process_id(), id, 0) == 0; i++) {
+static void wait_until_uncounted(pid_t id, unsigned looks_most) {
+    for (unsigned i = 0; i < looks_most && syscall(SYS_tgkill, os_process_id(), id, 0) == 0; i++) {
         if (i < YIELDS_MOST) {
             syscall(SYS_sched_yield);
         } else {
             os_sleep_ms(1);
         }
     }
+    /* Its number goes first, and what counts for unshare last, but all of it in one holding of the kernel's
+     * lock of its tasks: to look for children, which takes that lock, waits for the end of it. */
+    syscall(SYS_waitid, P_ALL, 0, NULL, WEXITED | WNOHANG | WNOWAIT, NULL);
     /* not that of the next one, which another thread of the program may have started */
     atomic_compare_exchange_strong_explicit(&place.last, &id, 0, memory_order_relaxed, memory_order_relaxed);
 }
@@ -316,7 +324,7 @@ RARE bool os_thread_end(void) {
         waits = waits_for_caller(id);
     }
     if (!waits) {
-        wait_until_uncounted(id);
+        wait_until_uncounted(id, UINT_MAX);
     }
     errno = saved_errno;
     return !waits;
@@ -340,6 +348,9 @@ RARE bool os_thread_is_only_other(void) {
     pid_t id = atomic_load_explicit(&place.id, memory_order_acquire);
     bool is =
         id != 0 && stat("/proc/self/task", &threads) == 0 && threads.st_nlink == 2 + 2 && is_told_of(id);
+    if (!is && !os_thread_exists()) {
+        wait_until_uncounted(atomic_load_explicit(&place.last, memory_order_relaxed), LOOKS_MOST);
+    }
     errno = saved_errno;
     return is;
 }

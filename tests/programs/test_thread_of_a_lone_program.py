@@ -18,13 +18,17 @@ def _program(builder: Builder) -> Path:
 
 
 @pytest.mark.parametrize(
-    "how", ["fork", "handler", "clone", "raw-clone", "no-clone3", "unshare", "raw-unshare", "setns"]
+    "how",
+    [
+        *("fork", "handler", "clone", "raw-clone", "no-clone3"),
+        *("unshare", "raw-unshare", "unshare-each-time", "setns"),
+    ],
 )
 def test_it_makes_way_and_comes_back(runner: Runner, program: Path, how: str) -> None:
     runner.run([program, how])
 
 
-@pytest.mark.parametrize("how", ["unshare", "raw-unshare", "setns"])
+@pytest.mark.parametrize("how", ["unshare", "raw-unshare", "unshare-each-time", "setns"])
 def test_it_makes_way_where_threads_have_ended(runner: Runner, program: Path, how: str) -> None:
     runner.run([program, "threads", how])
 
