@@ -221,9 +221,19 @@ bool decay_wants_thread(void) {
 }
 
 /* Whether the program has no threads, though it may have had some. After a filter, /proc is not asked: who
- * has threads has to allow the library's. */
+ * has threads has to allow the library's. That has not looked for one yet if it has just begun: then the
+ * caller does, whose descriptors nobody else uses. */
 RARE static bool program_is_one_thread(void) {
-    return !os_program_has_threads() || (os_purge_sees_no_filter() && os_thread_is_only_other());
+    if (!os_program_has_threads()) {
+        return true;
+    }
+    if (!os_purge_expects_no_filter() || !os_thread_is_only_other()) {
+        return false;
+    }
+    if (!os_purge_sees_no_filter()) {
+        os_purge_look_for_filter();
+    }
+    return os_purge_sees_no_filter();
 }
 
 RARE bool decay_make_way(void) {
@@ -349,10 +359,7 @@ void decay_look_if_much(void) {
     }
 }
 
-/* Filters are looked for before the thread is there: to make way for what wants a process of one thread, it
- * has to be known that there is none. */
 COLD static void start(void) {
-    os_purge_look_for_filter();
     if (!os_thread_start(run)) {
         report_fallback(FALLBACK_NO_BACKGROUND_THREAD, 0);
         lock_acquire(&arena.lock);

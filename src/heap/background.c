@@ -71,6 +71,7 @@ static bool sleep_in_background(uint64_t credentials) {
 static COLD void run_in_background(void) {
     uint64_t credentials = os_credentials(heap_some_thread());
     bool more = true;
+    os_purge_look_for_filter();
     decay_begun();
     heap_reclaim_restart();
     while (more && sleep_in_background(credentials)) {

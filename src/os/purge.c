@@ -49,6 +49,11 @@ static void become(uint32_t from, uint32_t to) {
     atomic_compare_exchange_strong_explicit(&filter, &from, to, memory_order_seq_cst, memory_order_seq_cst);
 }
 
+RARE bool os_purge_expects_no_filter(void) {
+    uint32_t known = what_is_known();
+    return known == NOT_SEEN || known == NONE;
+}
+
 bool os_purge_sees_no_filter(void) {
     return what_is_known() == NONE;
 }
@@ -115,8 +120,7 @@ static enum seen look(void) {
 }
 
 void os_purge_look_for_filter(void) {
-    uint32_t known = what_is_known();
-    if ((known != NOT_SEEN && known != NONE) || !os_started_the_program()) {
+    if (!os_purge_expects_no_filter() || !os_started_the_program()) {
         return;
     }
     int saved_errno = errno;

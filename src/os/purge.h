@@ -36,6 +36,8 @@ void os_purge_expect_filter(void);
 /* A thread that may open a file: looks whether there is a filter, where that makes a difference. If there is
  * none, all threads make the call from now on. Keeps errno. */
 void os_purge_look_for_filter(void);
+/* Whether notice would be given of a filter, and none has been. */
+bool os_purge_expects_no_filter(void);
 /* Whether somebody has looked, there was none, and notice would have been given of one since. */
 bool os_purge_sees_no_filter(void);
 /* What was seen does not hold any more: until the next look, nobody makes the call without looking. */

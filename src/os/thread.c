@@ -91,7 +91,7 @@ void os_thread_lost_by_fork(void) {
 #define YIELDS_MOST 100
 /* Looks, most of them a millisecond apart, for one that has ended by itself: a thread of the program's may
  * have its number by now. */
-#define LOOKS_MOST 1000
+#define LOOKS_MOST 300
 /* Processors that the kernel may tell of: 8192. */
 #define CPU_WORDS 128
 #ifndef MADV_WIPEONFORK
@@ -294,7 +294,10 @@ static bool waits_for_caller(pid_t id) {
 
 /* The thread uses nothing any more, and counts as one of the process's for a moment longer. */
 static void wait_until_uncounted(pid_t id, unsigned looks_most) {
-    for (unsigned i = 0; i < looks_most && syscall(SYS_tgkill, os_process_id(), id, 0) == 0; i++) {
+    for (unsigned i = 0; syscall(SYS_tgkill, os_process_id(), id, 0) == 0; i++) {
+        if (i == looks_most) {
+            return;
+        }
         if (i < YIELDS_MOST) {
             syscall(SYS_sched_yield);
         } else {
@@ -344,12 +347,13 @@ RARE static bool is_told_of(pid_t id) {
 RARE bool os_thread_is_only_other(void) {
     int saved_errno = errno;
     struct stat threads;
+    pid_t last = atomic_load_explicit(&place.last, memory_order_relaxed);
     /* acquire pairs with the kernel's store of 0, as in os_thread_exists */
     pid_t id = atomic_load_explicit(&place.id, memory_order_acquire);
     bool is =
         id != 0 && stat("/proc/self/task", &threads) == 0 && threads.st_nlink == 2 + 2 && is_told_of(id);
-    if (!is && !os_thread_exists()) {
-        wait_until_uncounted(atomic_load_explicit(&place.last, memory_order_relaxed), LOOKS_MOST);
+    if (!is && last != 0 && !os_thread_exists() && os_in_own_process() && !os_thread_is_lost()) {
+        wait_until_uncounted(last, LOOKS_MOST);
     }
     errno = saved_errno;
     return is;

@@ -30,7 +30,8 @@ void os_thread_note_wait(bool begins);
 bool os_thread_exists(void);
 /* Whether the thread is there and the process has one other, as far as /proc tells: the program has ended
  * those that it had. False also where os_thread_end could not tell whether it waits for the caller. One that
- * has ended by itself counts no more when this returns. Some system calls. Keeps errno. */
+ * has ended by itself counts no more when this returns, unless that takes the kernel 0.2 s and more. Some
+ * system calls. Keeps errno. */
 bool os_thread_is_only_other(void);
 /* Whether the calling thread is the library's own. */
 bool os_thread_is_own(void);
