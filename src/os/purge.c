@@ -49,9 +49,13 @@ static void become(uint32_t from, uint32_t to) {
     atomic_compare_exchange_strong_explicit(&filter, &from, to, memory_order_seq_cst, memory_order_seq_cst);
 }
 
-RARE bool os_purge_expects_no_filter(void) {
+static inline bool expects_none(void) {
     uint32_t known = what_is_known();
     return known == NOT_SEEN || known == NONE;
+}
+
+RARE bool os_purge_expects_no_filter(void) {
+    return expects_none();
 }
 
 bool os_purge_sees_no_filter(void) {
@@ -120,7 +124,7 @@ static enum seen look(void) {
 }
 
 void os_purge_look_for_filter(void) {
-    if (!os_purge_expects_no_filter() || !os_started_the_program()) {
+    if (!expects_none() || !os_started_the_program()) {
         return;
     }
     int saved_errno = errno;
