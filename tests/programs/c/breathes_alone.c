@@ -46,6 +46,7 @@ static bool breathe_until(long wanted, int most_ms) {
 /* Asks after each block whether this is a process of one thread, which changes nothing: also just after the
  * thread has been started, while it ends, and after it. */
 static void be_one_thread_at_each_step(void) {
+    drop();
     for (int begin = milliseconds(); milliseconds() - begin < ASKS_MS;) {
         for (int i = 0; i < BLOCKS; i++)
             blocks[i] = filled(malloc(BLOCK_BYTES), BLOCK_BYTES);
@@ -129,10 +130,9 @@ static void do_what(const char *how) {
         goes_on_as((pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL));
     else if (strcmp(how, "unshare") == 0)
         REQUIRE(unshare(CLONE_NEWUSER) == 0);
-    else if (strcmp(how, "unshare-each-time") == 0) {
-        drop();
+    else if (strcmp(how, "unshare-each-time") == 0)
         be_one_thread_at_each_step();
-    } else if (strcmp(how, "raw-unshare") == 0)
+    else if (strcmp(how, "raw-unshare") == 0)
         REQUIRE(syscall(SYS_unshare, CLONE_NEWUSER) == 0);
     else if (strcmp(how, "setns") == 0)
         enter_own_mounts();
