@@ -123,12 +123,14 @@ def _serve(program: Program) -> None:
         sequence, kind, argument = REQUEST.unpack_from(memory, REQUEST_OFFSET)
         if not program.idle and sequence != taken_up:
             taken_up = sequence
+            answers = kind != program.ends_at and kind not in program.unanswered
+            if answers:  # before it is logged: who waits for that may count on it
+                _sample(memory, program, kind, argument)
             with Path(program.log).open("a") as log:
                 log.write(f"{kind} {argument}\n")
             if kind == program.ends_at:
                 return
-            if kind not in program.unanswered:
-                _sample(memory, program, kind, argument)
+            if answers:
                 _answer(memory, program, sequence, kind)
                 publications += 1
                 _publish(memory, program, ticks, publications)
