@@ -317,14 +317,14 @@ RARE bool os_thread_end(void) {
         return true;
     }
     int saved_errno = errno;
-    bool waits = false;
+    bool waits;
     atomic_store_explicit(&place.ends, 1, memory_order_relaxed);
     syscall(SYS_futex, &place.ends, FUTEX_WAKE, 1, NULL, NULL, 0L);
     /* acquire pairs with the kernel's store of 0, as in os_thread_exists; another thread of the program may
-     * have started the next one */
-    while (atomic_load_explicit(&place.id, memory_order_acquire) == id && !waits) {
+     * have started the next one. To look comes before to nap: signals that come faster than naps end would
+     * keep the caller from what the thread waits for, for ever. */
+    while (!(waits = waits_for_caller(id)) && atomic_load_explicit(&place.id, memory_order_acquire) == id) {
         nap(&place.id, (uint32_t)id, END_NAP_MS);
-        waits = waits_for_caller(id);
     }
     if (!waits) {
         wait_until_uncounted(id, UINT_MAX);

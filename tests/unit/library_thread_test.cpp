@@ -1,9 +1,15 @@
 // The library's own thread, as the process counts it: what only a process of one thread can do asks first.
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/time.h>
+
+#include <csignal>
 
 extern "C" {
 #include "os/thread.h"
+
+bool held_up_start();
+void held_up_let_go();
 }
 
 namespace {
@@ -40,6 +46,26 @@ TEST(LibraryThread, IsTheOnlyOtherUntilItEnds) {
         ASSERT_TRUE(os_thread_end());
         ASSERT_TRUE(is_process_of_one_thread()) << "after " << i << " threads";
     }
+}
+
+// By a handler that comes again sooner than any wait would end: the program must get on between two of them,
+// or it would never do what the thread waits for.
+TEST(LibraryThread, HoldsUpNobodyForWhomItWaits) {
+    static volatile sig_atomic_t ended;
+    ended = 0;
+    ASSERT_TRUE(held_up_start());
+    ASSERT_FALSE(os_thread_end());
+    std::signal(SIGALRM, [](int) { ended = ended || os_thread_end(); });
+    const itimerval often = {{0, 500}, {0, 500}};
+    ASSERT_EQ(setitimer(ITIMER_REAL, &often, nullptr), 0);
+    for (volatile int i = 0; i < 10'000'000; i = i + 1) {
+    }
+    const itimerval never = {};
+    setitimer(ITIMER_REAL, &never, nullptr);
+    EXPECT_FALSE(ended);
+    held_up_let_go();
+    EXPECT_TRUE(os_thread_end());
+    EXPECT_TRUE(is_process_of_one_thread());
 }
 
 } // namespace
