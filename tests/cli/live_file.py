@@ -44,6 +44,7 @@ class Program:
     answers: Mapping[int, str] = field(default_factory=dict)  # by kind of request; others are done without
     errors: Mapping[int, int] = field(default_factory=dict)  # errno by kind of request
     idle: bool = False  # never answers
+    hesitates: Mapping[int, float] = field(default_factory=dict)  # seconds from taking a kind up to doing it
     unanswered: Sequence[int] = ()  # kinds of request that it takes up, but never answers
     ends_at: int | None = None  # the kind of request at which it ends
     published: bool = True
@@ -101,6 +102,13 @@ def crashed(program: Program) -> Iterator[int]:
         yield process.pid
 
 
+def await_request(pid: int) -> None:
+    """Returns when somebody has asked the process for the first time, if only just."""
+    with live_path(pid).open("rb") as file:
+        while REQUEST.unpack(os.pread(file.fileno(), REQUEST.size, REQUEST_OFFSET))[0] == 0:
+            time.sleep(0.001)
+
+
 def start_ticks(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
 
@@ -123,6 +131,7 @@ def _serve(program: Program) -> None:
         sequence, kind, argument = REQUEST.unpack_from(memory, REQUEST_OFFSET)
         if not program.idle and sequence != taken_up:
             taken_up = sequence
+            time.sleep(program.hesitates.get(str(kind), 0))  # type: ignore[call-overload] # JSON has no other keys
             answers = kind != program.ends_at and kind not in program.unanswered
             if answers:  # before it is logged: who waits for that may count on it
                 _sample(memory, program, kind, argument)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from .command import Command
-from .live_file import Program, running, sample_statistics
+from .live_file import Program, await_request, running, sample_statistics
 from .test_profile import END, HEAD, requests
 
 STATISTICS = sample_statistics()
@@ -97,6 +97,23 @@ def test_a_signal_that_ends_the_command_ends_the_sampling(
             assert profile.wait(100) == 128 + number
     withdrawn = "7 0"  # in place of what it has not answered
     assert [line for line in requests(log) if line != withdrawn] == [*before, "6 0"]
+
+
+def test_an_interrupt_while_the_process_begins_to_sample_ends_the_sampling(
+    hakmem: Command, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    log.touch()
+    with running(Program(STATISTICS, hesitates={5: 0.1}, log=str(log))) as process:
+        command = [*hakmem.arguments, "profile", str(process.pid), "--seconds", "250"]
+        with subprocess.Popen([*command, "-o", str(tmp_path / "heap")], env=hakmem.environment) as profile:
+            await_request(process.pid)
+            time.sleep(0.02)  # for the program to take it up; where it does not, there is nothing to end
+            profile.send_signal(signal.SIGINT)
+            assert profile.wait(100) == 128 + signal.SIGINT
+        while requests(log)[-1:] not in (["6 0"], ["7 0"]):
+            time.sleep(0.02)
+    assert [line for line in requests(log) if line != "7 0"] in (["5 0", "6 0"], [])
 
 
 def test_seconds_leave_a_process_sampling_that_did_before(hakmem: Command, tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ WHEN_IT_ANSWERS = (
 _LONGEST_TEXT_BYTES = 1 << 20  # the library's are at most 32 KiB
 _READ_ATTEMPTS = 100
 _POLL_SECONDS = 0.02
+_TAKEN_UP_SECONDS = 1.0  # in which a process does what it has taken up, on a busy machine
 
 
 class Kind(IntEnum):
@@ -213,7 +214,9 @@ class LiveFile:
             # What nobody waits for any more must not happen later; but sampling must not go on for ever.
             left = self.header()
             if kind != Kind.STOP and left.done_sequence != left.request_sequence:
-                self._write_request(Kind.PUBLISH, 0, None)
+                withdrawn = (left.request_sequence, self._write_request(Kind.PUBLISH, 0, None))
+                if kind == Kind.START:
+                    self._await_any(withdrawn)
             raise
         if header.done_errno:
             raise OSError(header.done_errno, os.strerror(header.done_errno))
@@ -230,6 +233,13 @@ class LiveFile:
                 )
             time.sleep(_POLL_SECONDS)
         return header
+
+    def _await_any(self, sequences: tuple[int, int]) -> None:
+        """The process may have taken up what was withdrawn just before that, and be about it: only when it is
+        done, the header tells what came of it."""
+        deadline = time.monotonic() + _TAKEN_UP_SECONDS
+        while self.header().done_sequence not in sequences and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
 
     def _write_request(self, kind: Kind, argument: int, path: Path | None) -> int:
         sequence = (self.header().request_sequence + 1) & 0xFFFFFFFF
