@@ -1,7 +1,7 @@
 #include "heap/bins.h"
 
 #include "arena/arena.h"
-#include "arena/bound.h"
+#include "heap/ahead.h"
 #include "heap/event.h"
 #include "heap/fresh.h"
 #include "heap/heap_table.h"
@@ -12,11 +12,6 @@
 /* Of a heap that a thread has, others take only slabs of which so much is free: one that is nearly full would
  * be pinned by the few blocks that they get of it when its owner is done with the others. */
 #define ADOPTED_FREE_PART 4
-/* A class that got FRESH_BEFORE_POPULATING new slabs in a row, and no used block in between, is growing: the
- * next ones are sure to be filled. */
-#define FRESH_BEFORE_POPULATING 4
-/* Slabs of larger blocks are not populated: a program may never touch every page of these. */
-#define POPULATED_MAX_BYTES OS_PAGE_BYTES
 
 static uint8_t state_of(const struct slab *slab) {
     /* relaxed: under the owner's lock, or a first look that is verified */
@@ -273,9 +268,8 @@ static bool fresh_slab(struct heap *heap, unsigned size_class) {
     const struct size_class *c = &size_classes[size_class];
     struct bin *bin = &heap->bins[size_class];
     struct taken taken;
-    bool grows = c->bytes <= POPULATED_MAX_BYTES && bin->fresh >= FRESH_BEFORE_POPULATING;
-    struct slab *slab =
-        arena_take(c->run_slabs, 1, SLAB_INTERNAL, grows ? ARENA_FILLS_SLABS : ARENA_USE_UNKNOWN, &taken);
+    enum arena_use use = ahead_use(heap, size_class);
+    struct slab *slab = arena_take(c->run_slabs, 1, SLAB_INTERNAL, use, &taken);
     if (slab == NULL) {
         return false;
     }
@@ -295,14 +289,11 @@ static bool fresh_slab(struct heap *heap, unsigned size_class) {
                  page_word(heap->id, size_class * CLASS_SCALE));
     set_current(heap, size_class, slab);
     bin->pending[0] = bin->pending[1] = 0;
-    if (taken.zero && !grows) {
+    if (taken.zero && use == ARENA_USE_UNKNOWN) {
         bin->fresh++;
     }
-    if (grows && taken.zero && !taken.resident && arena_is_large() &&
-        os_populate((void *)(region->base + (index << SLAB_SHIFT)), (size_t)c->run_slabs << SLAB_SHIFT)) {
+    if (taken.zero && !taken.resident && arena_is_large() && ahead_of_run(heap, slab, use)) {
         slab->taken_clean = false;
-        count(&heap->counters.populated_slabs, c->run_slabs);
-        count(&heap->counters.faults_avoided, c->run_slabs * SLAB_BYTES / OS_PAGE_BYTES - 1);
     }
     fresh_add(heap, fresh_bytes_of(slab));
     count(&heap->counters.slabs_created, 1);

@@ -42,6 +42,14 @@ struct bin {
     _Atomic uint32_t partial_count; /* slabs in the list; relaxed: as heap.partial_slabs */
 };
 
+/* A class of blocks that are larger than a page, and the exact class beside it: see ahead.h. */
+struct witness {
+    uint32_t run;   /* address of the run that is to tell next, in slabs; 0 for none */
+    uint8_t credit; /* runs that the last testimony still serves for */
+    uint8_t trust;  /* those that it served for at first */
+};
+#define WITNESSES 32
+
 /* Blocks that a magazine of the tiny lane had no room for: see stock.h. Under the heap's lock. */
 struct stock {
     struct stock_slab *top;
@@ -212,6 +220,7 @@ struct heap {
     /* From the tag to here, on one page, is what every thread needs; bins and buffers take others as they are
      * used. */
     _Alignas(2 * CACHE_LINE_BYTES) struct bin bins[SIZE_CLASSES];
+    struct witness witnesses[WITNESSES];
     void *remote[REMOTE_BLOCKS];
     struct parcel parcels[PARCELS];
 };

@@ -1,5 +1,6 @@
 #include "heap/reallocate.h"
 
+#include "heap/ahead.h"
 #include "heap/fast.h"
 #include "heap/flush.h"
 #include "heap/foreign.h"
@@ -74,7 +75,11 @@ static void *reallocate_by_copy(void *p, size_t held, size_t size, bool grows_la
     if (UNLIKELY(fresh == NULL)) {
         return reallocate_without_memory(p, held, size);
     }
-    memcpy(fresh, p, min_size(held, size));
+    size_t copied = min_size(held, size);
+    if (UNLIKELY(copied >= AHEAD_OF_COPY_LEAST_BYTES)) {
+        ahead_of_copy(fresh, copied);
+    }
+    memcpy(fresh, p, copied);
     fast_release(p);
     return fresh;
 }
