@@ -3,11 +3,12 @@
  *
  * That a class of small blocks fills its runs shows in how many new ones it gets in a row. Larger blocks than
  * a page may never be touched throughout, so that earlier ones have to tell: a run that was clean when it was
- * taken, and got no pages ahead of use, is looked at when the next one is wanted. Each testimony serves for a
- * few runs, and for twice as many as the one before it.
+ * taken, and got no pages ahead of use, is looked at when the next one is wanted. Two that were filled serve
+ * for two more runs, each further one for twice as many, up to eight.
  *
- * Promises that a program which has little in use pays for no page that it does not touch, and one that has
- * more for a run of each class at most. The owner's alone. Relies on the arena and os.
+ * Promises that a program which has little in use pays for no page that it does not touch, and that blocks
+ * which were never handed out are resident ahead of use only as a small part of what may be free. The owner's
+ * alone. Relies on fresh, the arena and os.
  */
 #ifndef HAKMEM_HEAP_AHEAD_H
 #define HAKMEM_HEAP_AHEAD_H
@@ -38,7 +39,8 @@ static inline enum arena_use ahead_use(struct heap *heap, unsigned size_class) {
 bool ahead_of_run(struct heap *heap, const struct slab *slab, enum arena_use use);
 
 /* `bytes` of the block at `to` are about to be written, by a thread that has just got it. Gives it these
- * pages by one call if it may have none yet. Cost: a few instructions, or a system call. */
+ * pages by one call if it may have none yet. Cost: a few instructions, or a system call, but no more of these
+ * than there were clean runs' blocks. */
 void ahead_of_copy(const void *to, size_t bytes);
 /* Where fewer bytes are copied, traps cost less than to find that out. */
 #define AHEAD_OF_COPY_LEAST_BYTES ((size_t)12 << 10)

@@ -44,11 +44,13 @@ struct bin {
 
 /* A class of blocks that are larger than a page, and the exact class beside it: see ahead.h. */
 struct witness {
-    uint32_t run;   /* address of the run that is to tell next, in slabs; 0 for none */
-    uint8_t credit; /* runs that the last testimony still serves for */
-    uint8_t trust;  /* those that it served for at first */
+    uint32_t run; /* address of the run that is to tell next, in slabs; 0 for none */
+    int8_t
+        trust; /* in what was told last: the runs that it serves for, or that are left out for it, negated */
+    uint8_t turns;  /* of these, those that are still to come */
+    uint8_t copies; /* that may yet get pages ahead of use in the run */
 };
-#define WITNESSES 32
+#define WITNESSES 32 /* eight for each doubling, from a page to MID_MAX_BYTES */
 
 /* Blocks that a magazine of the tiny lane had no room for: see stock.h. Under the heap's lock. */
 struct stock {

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <thread>
 #include <vector>
 
 #include "hakmem.h"
@@ -13,6 +15,7 @@
 namespace {
 
 using hakmem_test::fill_pattern;
+using hakmem_test::kKiB;
 using hakmem_test::kMiB;
 using hakmem_test::kPage;
 using hakmem_test::pattern_intact;
@@ -88,6 +91,52 @@ TEST_P(AheadOfSize, AProgramThatFillsThemNoMoreIsSoonFoundOut) {
 }
 #endif
 
+#if !HAKMEM_TEST_SANITIZED
+// Fills two runs of each class of larger blocks, and takes a block of the third; returns the bytes of all.
+std::size_t use_each_class(std::vector<void *> &blocks) {
+    std::size_t bytes = 0;
+    for (std::size_t size = hak_good_size(kPage + 1); size <= 64 * kKiB; size = hak_good_size(size + 1)) {
+        const std::uint64_t before = stats_now().slabs_created;
+        while (stats_now().slabs_created < before + 3) {
+            blocks.push_back(hak_malloc(size));
+            hakmem_test::dirty(blocks.back(), size, 1);
+            bytes += size;
+        }
+    }
+    return bytes;
+}
+
+TEST(Ahead, ThreadsOfManySizesPayForFewRunsThatTheyHaveHardlyBegun) {
+    constexpr std::size_t kThreads = 6;
+    const ResidentMeter meter;
+    std::size_t live = 0;
+    std::atomic<bool> end{false};
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < kThreads; i++) {
+        std::atomic<bool> done{false};
+        threads.emplace_back([&] {
+            std::vector<void *> blocks;
+            live += use_each_class(blocks);
+            done = true;
+            while (!end) {
+                std::this_thread::yield();
+            }
+            for (void *block : blocks) {
+                hak_free(block);
+            }
+        });
+        while (!done) {
+            std::this_thread::yield();
+        }
+    }
+    EXPECT_LT(meter.growth(), static_cast<std::ptrdiff_t>(live + live / 16 + 8 * kMiB));
+    end = true;
+    for (std::thread &thread : threads) {
+        thread.join();
+    }
+}
+#endif
+
 TEST(Ahead, ASmallProgramGetsNone) {
     const std::uint64_t before = faults_avoided();
     Filling blocks(8192);
@@ -113,6 +162,19 @@ TEST(Ahead, BuffersThatGrowAreCopiedToPagesThatComeTogether) {
     for (void *buffer : buffers) {
         hak_free(buffer);
     }
+}
+
+TEST(Ahead, WhatIsCopiedToTheSameBlocksAgainAndAgainGetsPagesOnce) {
+    Filling others(40000);
+    others.add(32 * kMiB, 40000);
+    const std::uint64_t before = faults_avoided();
+    for (int i = 0; i < 5000; i++) {
+        void *block = hak_malloc(13000);
+        block = hak_realloc(block, 30000);
+        ASSERT_NE(block, nullptr);
+        hak_free(block);
+    }
+    EXPECT_LT(faults_avoided() - before, 500);
 }
 
 } // namespace

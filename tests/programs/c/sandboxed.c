@@ -112,6 +112,20 @@ static void grow_by_steps(void) {
     free(block);
 }
 
+/* Fills buffers of one size, so many that each slab of them tells of the next. */
+static void fill_buffers(void) {
+    enum { BUFFERS = 3000, BYTES = 20000 };
+    static char *buffers[BUFFERS];
+    for (int i = 0; i < BUFFERS; i++) {
+        buffers[i] = malloc(BYTES);
+        REQUIRE(buffers[i] != NULL);
+        memset(buffers[i], 1, BYTES);
+    }
+    for (int i = 0; i < BUFFERS; i++) {
+        free(buffers[i]);
+    }
+}
+
 static pthread_barrier_t in_sandbox, used;
 
 static void *second_thread(void *unused) {
@@ -129,10 +143,12 @@ static void live_in_least(void) {
     REQUIRE(pthread_create(&thread, NULL, second_thread, NULL) == 0);
     use_every_lane(4711); /* what it has learnt before must not make it ask afterwards */
     grow_by_steps();
+    fill_buffers();
     allow_least();
     pthread_barrier_wait(&in_sandbox);
     use_every_lane(42);
     grow_by_steps();
+    fill_buffers();
     pthread_barrier_wait(&used);
 }
 
