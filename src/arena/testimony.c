@@ -56,7 +56,7 @@ static bool is_resident(uintptr_t start, size_t bytes) {
     size_t looks = piece < bytes ? LOOKS_MOST : 1;
     for (size_t i = 0; i < looks; i++) {
         uintptr_t at = start + round_down((bytes - piece) / (LOOKS_MOST - 1) * i, OS_PAGE_BYTES);
-        if (!os_all_resident((void *)at, piece)) {
+        if (os_missing_pages((void *)at, piece) > 0) {
             return false;
         }
     }

@@ -14,7 +14,6 @@
 #define AHEAD_PART 4
 /* The tail of a run may be this part of it where it is to lie on a huge page, all of which is resident. */
 #define TAIL_PART 64
-#define RUN_MOST_PAGES (SUPERSLAB_BYTES / OS_PAGE_BYTES)
 
 static struct witness *witness_of(struct heap *heap, unsigned size_class) {
     unsigned spaced = size_class < SPACED_CLASSES ? size_class : size_class - EXACT_CLASSES;
@@ -32,16 +31,8 @@ static size_t pages_of_blocks(const struct size_class *c) {
     return round_up((size_t)c->blocks * c->bytes, OS_PAGE_BYTES) / OS_PAGE_BYTES;
 }
 
-static RARE bool is_filled(uintptr_t run, size_t pages) {
-    unsigned char resident[RUN_MOST_PAGES];
-    if (!os_which_resident((void *)run, pages, resident)) {
-        return false;
-    }
-    size_t found = 0;
-    for (size_t i = 0; i < pages; i++) {
-        found += resident[i];
-    }
-    return found >= pages - pages / MISSING_PART;
+static bool is_filled(uintptr_t run, size_t pages) {
+    return os_missing_pages((void *)run, pages * OS_PAGE_BYTES) <= pages / MISSING_PART;
 }
 
 /* The first run that was filled serves for none, but has the second serve for two, the third for twice as
@@ -104,10 +95,10 @@ COLD bool ahead_of_run(struct heap *heap, const struct slab *slab, enum arena_us
  * been copied to as it has, none. */
 static RARE void populate_for_copy(struct heap *heap, const void *to, size_t bytes) {
     uint32_t word = page_map_get(to);
-    if (!page_word_is_class(word) || size_classes[page_word_class(word)].bytes <= OS_PAGE_BYTES) {
+    unsigned size_class = page_word_class(word);
+    if (!page_word_is_class(word) || size_classes[size_class].bytes <= OS_PAGE_BYTES) {
         return;
     }
-    unsigned size_class = page_word_class(word);
     struct witness *w = witness_of(heap, size_class);
     uintptr_t run = (uintptr_t)w->run << SLAB_SHIFT;
     uintptr_t start = round_down((uintptr_t)to, OS_PAGE_BYTES);

@@ -39,8 +39,8 @@ static inline enum arena_use ahead_use(struct heap *heap, unsigned size_class) {
 bool ahead_of_run(struct heap *heap, const struct slab *slab, enum arena_use use);
 
 /* `bytes` of the block at `to` are about to be written, by a thread that has just got it. Gives it these
- * pages by one call if it may have none yet. Cost: a few instructions, or a system call, but no more of these
- * than there were clean runs' blocks. */
+ * pages by one call if it may have none yet. Cost: a few instructions, or a system call, as
+ * often as a clean run has blocks. */
 void ahead_of_copy(const void *to, size_t bytes);
 /* Where fewer bytes are copied, traps cost less than to find that out. */
 #define AHEAD_OF_COPY_LEAST_BYTES ((size_t)12 << 10)

@@ -44,9 +44,8 @@ struct bin {
 
 /* A class of blocks that are larger than a page, and the exact class beside it: see ahead.h. */
 struct witness {
-    uint32_t run; /* address of the run that is to tell next, in slabs; 0 for none */
-    int8_t
-        trust; /* in what was told last: the runs that it serves for, or that are left out for it, negated */
+    uint32_t run;   /* address of the run that is to tell next, in slabs; 0 for none */
+    int8_t trust;   /* runs that what was told last serves for; or, negated, that are left out for it */
     uint8_t turns;  /* of these, those that are still to come */
     uint8_t copies; /* that may yet get pages ahead of use in the run */
 };

@@ -102,16 +102,8 @@ static void *resize_large(void *p, size_t held, size_t size) {
 /* Whether most of the first `bytes` of a large block, half of it at most, are resident; where it must not be
  * asked, they are not. */
 static NOINLINE bool is_mostly_resident(const void *p, size_t bytes) {
-    unsigned char resident[LARGE_MAX_BYTES / 2 / OS_PAGE_BYTES];
     size_t pages = bytes / OS_PAGE_BYTES;
-    size_t found = 0;
-    if (!option_bool(OPTION_HUGE_PAGES) || !os_which_resident(p, pages, resident)) {
-        return false;
-    }
-    for (size_t i = 0; i < pages; i++) {
-        found += resident[i];
-    }
-    return found > pages / 4 * 3;
+    return option_bool(OPTION_HUGE_PAGES) && pages - os_missing_pages(p, bytes) > pages / 4 * 3;
 }
 
 /* Whether a block that is to become shorter is copied, and leaves its pages to another one: a program that

@@ -248,20 +248,17 @@ bool os_which_resident(const void *address, size_t pages, unsigned char *out) {
     return true;
 }
 
-COLD bool os_all_resident(void *address, size_t bytes) {
+COLD size_t os_missing_pages(const void *address, size_t bytes) {
     unsigned char pages[512];
+    size_t missing = 0;
     for (size_t at = 0; at < bytes; at += sizeof pages * OS_PAGE_BYTES) {
-        size_t length = min_size(bytes - at, sizeof pages * OS_PAGE_BYTES);
-        if (!os_which_resident((char *)address + at, length / OS_PAGE_BYTES, pages)) {
-            return false;
-        }
-        for (size_t i = 0; i < length / OS_PAGE_BYTES; i++) {
-            if (pages[i] == 0) {
-                return false;
-            }
+        size_t count = min_size((bytes - at) / OS_PAGE_BYTES, sizeof pages);
+        bool told = os_which_resident((const char *)address + at, count, pages);
+        for (size_t i = 0; i < count; i++) {
+            missing += !told || pages[i] == 0;
         }
     }
-    return true;
+    return missing;
 }
 
 COLD bool os_peek(void *to, const uintptr_t *from, size_t count, size_t bytes) {

@@ -57,8 +57,9 @@ uint64_t os_touch(void *address);
 /* Splits the huge page of which `part` is about to be purged into small ones: otherwise the kernel would keep
  * all of it until memory is short. Does nothing to memory that is shared with others since a fork. */
 void os_split_huge_page(void *part, size_t bytes);
-/* Whether every page of the range is resident; false also where the kernel does not tell. */
-bool os_all_resident(void *address, size_t bytes);
+/* Pages of `bytes` from `address` (on a page) on that are not resident; all of them where the kernel does not
+ * tell. */
+size_t os_missing_pages(const void *address, size_t bytes);
 /* One byte for each page from `address` (on a page) on: 1 if it is resident. False if the kernel does not
  * tell. */
 bool os_which_resident(const void *address, size_t pages, unsigned char *out);

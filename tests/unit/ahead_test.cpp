@@ -3,11 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
-#include <thread>
 #include <vector>
 
 #include "hakmem.h"
+#include "support/holders.h"
 #include "support/pattern.h"
 #include "support/resident.h"
 #include "support/statistics.h"
@@ -15,6 +14,7 @@
 namespace {
 
 using hakmem_test::fill_pattern;
+using hakmem_test::Holders;
 using hakmem_test::kKiB;
 using hakmem_test::kMiB;
 using hakmem_test::kPage;
@@ -89,9 +89,6 @@ TEST_P(AheadOfSize, AProgramThatFillsThemNoMoreIsSoonFoundOut) {
     const std::size_t touched = kBytes / GetParam() * 2 * kPage;
     EXPECT_LT(meter.growth(), static_cast<std::ptrdiff_t>(std::min(touched, kBytes) + 8 * kMiB));
 }
-#endif
-
-#if !HAKMEM_TEST_SANITIZED
 // Fills two runs of each class of larger blocks, and takes a block of the third; returns the bytes of all.
 std::size_t use_each_class(std::vector<void *> &blocks) {
     std::size_t bytes = 0;
@@ -107,33 +104,14 @@ std::size_t use_each_class(std::vector<void *> &blocks) {
 }
 
 TEST(Ahead, ThreadsOfManySizesPayForFewRunsThatTheyHaveHardlyBegun) {
-    constexpr std::size_t kThreads = 6;
     const ResidentMeter meter;
     std::size_t live = 0;
-    std::atomic<bool> end{false};
-    std::vector<std::thread> threads;
-    for (std::size_t i = 0; i < kThreads; i++) {
-        std::atomic<bool> done{false};
-        threads.emplace_back([&] {
-            std::vector<void *> blocks;
-            live += use_each_class(blocks);
-            done = true;
-            while (!end) {
-                std::this_thread::yield();
-            }
-            for (void *block : blocks) {
-                hak_free(block);
-            }
-        });
-        while (!done) {
-            std::this_thread::yield();
-        }
-    }
+    const Holders holders(6, [&] {
+        std::vector<void *> blocks;
+        live += use_each_class(blocks);
+        return blocks;
+    });
     EXPECT_LT(meter.growth(), static_cast<std::ptrdiff_t>(live + live / 16 + 8 * kMiB));
-    end = true;
-    for (std::thread &thread : threads) {
-        thread.join();
-    }
 }
 #endif
 

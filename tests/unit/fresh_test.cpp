@@ -2,18 +2,18 @@
 // resident.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cstring>
-#include <thread>
 #include <vector>
 
 #include "hakmem.h"
+#include "support/holders.h"
 #include "support/resident.h"
 #include "support/scale.h"
 
 #if !HAKMEM_TEST_SANITIZED
 namespace {
 
+using hakmem_test::Holders;
 using hakmem_test::kKiB;
 using hakmem_test::kMiB;
 using hakmem_test::ResidentMeter;
@@ -42,32 +42,14 @@ std::vector<void *> one_of_each() {
 TEST(Fresh, WhatManyThreadsHaveOfManySizesIsMostlyNotResident) {
     hak_collect();
     const ResidentMeter meter;
-    std::atomic<bool> end{false};
-    std::atomic<std::size_t> held{0};
-    std::vector<std::thread> threads;
-    for (std::size_t i = 0; i < kThreads; i++) {
-        std::atomic<bool> done{false};
-        threads.emplace_back([&] {
-            const std::vector<void *> blocks = one_of_each();
-            held += blocks.size();
-            done = true;
-            while (!end) {
-                std::this_thread::yield();
-            }
-            for (void *block : blocks) {
-                hak_free(block);
-            }
-        });
-        while (!done) {
-            std::this_thread::yield();
-        }
-    }
+    std::size_t held = 0;
+    const Holders holders(kThreads, [&] {
+        std::vector<void *> blocks = one_of_each();
+        held += blocks.size();
+        return blocks;
+    });
     EXPECT_GT(held, kThreads * 20);
     EXPECT_LT(meter.growth(), static_cast<std::ptrdiff_t>(192 * kMiB));
-    end = true;
-    for (std::thread &thread : threads) {
-        thread.join();
-    }
 }
 
 } // namespace

@@ -11,7 +11,7 @@ import stat
 import struct
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -209,21 +209,25 @@ class LiveFile:
         self, kind: Kind, argument: int, path: Path | None, seconds: float, alive: Callable[[], bool]
     ) -> None:
         try:
-            header = self._answered(self._write_request(kind, argument, path), seconds, alive)
+            header = self._answered((self._write_request(kind, argument, path),), seconds, alive)
         except BaseException:
             # What nobody waits for any more must not happen later; but sampling must not go on for ever.
             left = self.header()
             if kind != Kind.STOP and left.done_sequence != left.request_sequence:
                 withdrawn = (left.request_sequence, self._write_request(Kind.PUBLISH, 0, None))
+                # The process may just have taken up what is withdrawn, and be about it: only when it is done,
+                # the header tells what came of it.
                 if kind == Kind.START:
-                    self._await_any(withdrawn)
+                    with suppress(HakmemError):
+                        self._answered(withdrawn, _TAKEN_UP_SECONDS, alive)
             raise
         if header.done_errno:
             raise OSError(header.done_errno, os.strerror(header.done_errno))
 
-    def _answered(self, sequence: int, seconds: float, alive: Callable[[], bool]) -> Header:
+    def _answered(self, sequences: tuple[int, ...], seconds: float, alive: Callable[[], bool]) -> Header:
+        """The header once one of the requests has been answered."""
         deadline = time.monotonic() + seconds
-        while (header := self.header()).done_sequence != sequence:
+        while (header := self.header()).done_sequence not in sequences:
             if not alive():
                 raise HakmemError("the process ended before it answered")
             if time.monotonic() > deadline:
@@ -233,13 +237,6 @@ class LiveFile:
                 )
             time.sleep(_POLL_SECONDS)
         return header
-
-    def _await_any(self, sequences: tuple[int, int]) -> None:
-        """The process may have taken up what was withdrawn just before that, and be about it: only when it is
-        done, the header tells what came of it."""
-        deadline = time.monotonic() + _TAKEN_UP_SECONDS
-        while self.header().done_sequence not in sequences and time.monotonic() < deadline:
-            time.sleep(_POLL_SECONDS)
 
     def _write_request(self, kind: Kind, argument: int, path: Path | None) -> int:
         sequence = (self.header().request_sequence + 1) & 0xFFFFFFFF
