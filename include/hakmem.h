@@ -58,7 +58,7 @@ HAK_EXPORT void hak_free(void *ptr);
  * as in hak_free; of a block of libc's it is what libc says. */
 HAK_EXPORT size_t hak_usable_size(const void *ptr);
 
-/* Bytes that a request of `size` would get at least, as of now; 0 above PTRDIFF_MAX. (From 2 KiB on it may
+/* Bytes that a request of `size` would get at least, as of now; 0 above PTRDIFF_MAX. (It may
  * get a free block of a larger class, before a new page is touched.) Later it may be less, when the program
  * has got classes of its own: ask for what this says, or ask hak_usable_size of the block. */
 HAK_EXPORT size_t hak_good_size(size_t size);
@@ -222,11 +222,12 @@ typedef struct hak_stats {
     uint64_t large_allocs, large_frees, huge_allocs, huge_frees, huge_remaps;
     uint64_t purges, purged_bytes, system_calls;
     uint64_t decayed_bytes;   /* part of purged_bytes: not because of the bound, but because they lay idle */
-    uint64_t populated_bytes; /* faulted in ahead of use, for size classes that grow */
-    uint64_t page_faults_avoided; /* faults that the program was spared by populated_bytes */
-    uint64_t heaps_reclaimed;     /* taken from threads that slept */
-    uint64_t exact_classes;       /* size classes made for this program */
-    uint64_t fallbacks;           /* all reasons together; hak_stats_print names them */
+    uint64_t populated_bytes; /* slab runs faulted in ahead of use, because they will be filled */
+    uint64_t
+        page_faults_avoided;  /* faults that the program was spared by that, and by the same for realloc */
+    uint64_t heaps_reclaimed; /* taken from threads that slept */
+    uint64_t exact_classes;   /* size classes made for this program */
+    uint64_t fallbacks;       /* all reasons together; hak_stats_print names them */
 } hak_stats_t;
 
 HAK_EXPORT void hak_stats_get(hak_stats_t *out);
