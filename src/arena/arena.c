@@ -43,7 +43,7 @@ struct region *arena_add_region(size_t superslabs, bool only_huge) {
     return r;
 }
 
-COLD bool arena_region_idle(const struct region *r) {
+RARE bool arena_region_idle(const struct region *r) {
     size_t first = r->first_free_slab / SLABS_PER_SUPERSLAB;
     for (size_t s = first; s < r->committed; s++) {
         unsigned metadata = s == first ? r->first_free_slab % SLABS_PER_SUPERSLAB : 0;
@@ -54,7 +54,7 @@ COLD bool arena_region_idle(const struct region *r) {
     return true;
 }
 
-COLD void arena_end_region(struct region *r) {
+static RARE void forget(struct region *r) {
     for (size_t s = 0; s < r->committed; s++) {
         arena.dirty_slabs -= bit_count(r->states[s].dirty);
         dense_note_ahead(&r->states[s], 0);
@@ -64,12 +64,26 @@ COLD void arena_end_region(struct region *r) {
     }
     *(r->previous == NULL ? &arena.oldest : &r->previous->next) = r->next;
     *(r->next == NULL ? &arena.newest : &r->next->previous) = r->previous;
-    region_end(r);
+    region_forget(r);
+}
+
+RARE void arena_end_region(struct region *r) {
+    forget(r);
+    region_unmap(r);
+}
+
+RARE void arena_end_resident_region(struct region *r) {
+    forget(r);
+    arena_begin_purging();
+    lock_release(&arena.lock);
+    region_unmap(r);
+    lock_acquire(&arena.lock);
+    arena_end_purging();
 }
 
 /* Ends the regions for huge blocks that no block is in: the address space that they hold may be what is
  * missing. */
-COLD bool arena_end_idle_regions(void) {
+RARE bool arena_end_idle_regions(void) {
     bool ended = false;
     for (struct region *r = arena.oldest, *next; r != NULL; r = next) {
         next = r->next;

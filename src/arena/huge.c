@@ -184,7 +184,7 @@ void arena_give_huge(struct slab *head, bool resident) {
     }
     free_superslabs(head, r, run.first, run.count, bytes, resident);
     if (r->only_huge && arena_region_idle(r)) {
-        arena_end_region(r);
+        arena_end_resident_region(r);
     }
     arena_unlock_within_bound();
 }

@@ -70,8 +70,11 @@ struct region *arena_add_region(size_t superslabs, bool only_huge);
 bool arena_end_idle_regions(void);
 /* Whether every slab of the region is free, but for its metadata: none is being purged, either. */
 bool arena_region_idle(const struct region *region);
-/* Takes the region, which is idle, from the list and unmaps it (region_end). */
+/* Takes the region, which is idle, from the list and unmaps it. */
 void arena_end_region(struct region *region);
+/* The same, and lets go of the lock meanwhile: where all of it may be resident, that takes the kernel as long
+ * as to purge it. */
+void arena_end_resident_region(struct region *region);
 
 /* Makes superslabs below `count` of the region usable, as region_commit does; where the program has locked
  * memory no more than these, and they count as dirty. False if the OS refuses. */

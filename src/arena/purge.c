@@ -10,6 +10,8 @@
 
 /* Ranges collected under the lock before it is let go for the system calls. */
 #define BATCH_RANGES 16
+/* Dirty slabs, 64 MiB, in a batch at most: fork waits for it, and holds all locks meanwhile. */
+#define BATCH_SLABS ((size_t)1024)
 
 /* When the OS has taken none of so many ranges, one after the other, it is left alone for a while. */
 #define RANGES_IN_VAIN 64
@@ -169,6 +171,11 @@ static void purge_batch(const struct range *batch, size_t count, bool *done) {
         }
     }
     purge_many(ranges, n, done);
+    for (size_t i = 0; i < count; i++) {
+        if (!done[i]) { /* said here, because to write may take long */
+            report_fallback(FALLBACK_PURGE_FAILED, batch[i].slabs << SLAB_SHIFT);
+        }
+    }
 }
 
 /* How far a purge has come. From the first refusal on it tries nothing twice; until then what is freed
@@ -234,7 +241,6 @@ static void note_done(const struct range *batch, size_t count, const bool *done,
         } else {
             progress->refused += batch[i].slabs;
             progress->in_vain++;
-            report_fallback(FALLBACK_PURGE_FAILED, batch[i].slabs << SLAB_SHIFT);
         }
     }
     if (progress->refused > 0) {
@@ -275,16 +281,20 @@ static bool go_on_where_left(struct progress *progress) {
     return true;
 }
 
-/* Purges as arena_purge_to does, until `in_vain_most` ranges in a row were refused. */
+/* Purges as arena_purge_to does, until `in_vain_most` ranges in a row were refused. As many slabs as are too
+ * many now: what others free meanwhile is theirs to purge, or this would go on for as long as they do. */
 static size_t purge_to(size_t target, struct progress progress, unsigned in_vain_most) {
     size_t beside = arena_refused_slabs();
+    size_t most = arena.dirty_slabs - min_size(arena.dirty_slabs, target + beside);
     bool goes_on = go_on_where_left(&progress);
     /* Not while somebody waits for an end of all purging, which must come: fork holds every other lock. */
-    while (arena.dirty_slabs > target + beside &&
+    while (arena.dirty_slabs > target + beside && progress.purged < most &&
            atomic_load_explicit(&arena.end_waiters, memory_order_relaxed) == 0) {
         struct range batch[BATCH_RANGES];
         bool left_alone = progress.in_vain >= in_vain_most;
-        size_t count = left_alone ? 0 : gather_in_turn(target + beside, &progress, batch);
+        size_t now = min_size(min_size(most - progress.purged, BATCH_SLABS), arena.dirty_slabs);
+        size_t to = max_size(target + beside, arena.dirty_slabs - now);
+        size_t count = left_alone ? 0 : gather_in_turn(to, &progress, batch);
         if (count == 0) {
             size_t most = left_alone ? SIZE_MAX : progress.refused;
             note_refused(min_size(most, arena.dirty_slabs - target));

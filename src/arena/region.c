@@ -207,12 +207,13 @@ struct region *region_make(size_t superslabs, bool only_huge) {
     return r;
 }
 
-void region_end(struct region *r) {
-    void *base = r;
-    size_t bytes = r->bytes;
-    region_index_set(r->base, bytes, false);
-    atomic_fetch_sub_explicit(&reserved_bytes, bytes, memory_order_relaxed);
-    os_release(base, bytes);
+void region_forget(const struct region *r) {
+    region_index_set(r->base, r->bytes, false);
+    atomic_fetch_sub_explicit(&reserved_bytes, r->bytes, memory_order_relaxed);
+}
+
+void region_unmap(struct region *r) {
+    os_release(r, r->bytes);
 }
 
 /* Makes the superslabs from the last usable one on, up to `target`, usable. */

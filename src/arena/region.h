@@ -117,9 +117,11 @@ static inline uintptr_t region_superslab_address(const struct region *region, si
 struct region *region_make(size_t superslabs, bool only_huge);
 /* A run of more superslabs than this gets a region of its own where no region has room. */
 size_t region_shared_superslabs(void);
-/* Unmaps a region that is wholly free, and that nobody can have a slab of: it was only_huge, or the lock is
- * held since it was made. Arena lock held. */
-void region_end(struct region *region);
+/* Nobody finds the region any more, which is wholly free, and of which nobody can have a slab: it was
+ * only_huge, or the lock is held since it was made. Arena lock held. */
+void region_forget(const struct region *region);
+/* Unmaps a region that was forgotten. */
+void region_unmap(struct region *region);
 /* How many superslabs to make usable: some more than are needed; just these, which are resident then, because
  * their region is locked; or just these, and locks them. */
 enum region_commit { REGION_COMMITS_MORE, REGION_IS_LOCKED, REGION_LOCKS };

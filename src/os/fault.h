@@ -24,8 +24,8 @@ enum os_fault {
  * is inside the OS layer, or accept that it may take effect a call late. */
 void os_fault_set(enum os_fault kind, long after, long count);
 
-/* Has `heard` called before each call of any kind, and each that asks what is resident, from now on, by the
- * thread that makes it; NULL: nobody is. */
+/* Has `heard` called before each call of any kind, and each that unmaps or asks what is resident, from now
+ * on, by the thread that makes it; NULL: nobody is. */
 void os_fault_listen(void (*heard)(void));
 
 /* Sets the nanoseconds that os_touch, and os_back_by_huge_page by it, report from now on instead of what they

@@ -46,6 +46,7 @@ void os_release(void *address, size_t bytes) {
     atomic_compare_exchange_strong_explicit(&reserved_last, &start, start + bytes, memory_order_relaxed,
                                             memory_order_relaxed);
     count_call();
+    fault_tell();
     KEEPING_ERRNO(int, munmap(address, bytes));
 }
 
