@@ -1,10 +1,11 @@
 /* madvise, by which a program may ask for huge pages in a block of its own.
  *
- * What it asked must end with the block, or what comes to lie there next would be resident for nothing. To
- * end it takes a system call for each huge block that is freed, half of the time of one of which little is
- * used: so that is done only in programs that have ever asked. What is asked in another way (process_madvise,
- * a system call of the program's own, libc's madvise looked up by dlsym) is not seen and stays. Where calls
- * of madvise do not come here at all, which start.c sees, the program is taken to ask.
+ * What it asked must end with the block, or what comes to lie there next would be resident for nothing; and
+ * of the huge pages that it leaves, no part goes back to the machine before they are split (arena/dense.h).
+ * So the block is told. What is asked in another way (process_madvise, a system call of the program's own,
+ * libc's madvise looked up by dlsym) is not seen and stays. Where calls of madvise do not come here at all,
+ * which start.c sees, the program is taken to ask in each block: to end that takes a system call for each
+ * huge block that is freed, half of the time of one of which little is used.
  *
  * A block that is shorter than a huge page can only share one, with whatever comes to lie beside it: there,
  * advice is not passed on.
@@ -15,7 +16,7 @@
 #include "arena/huge_pages.h"
 #include "arena/region.h"
 #include "arena/region_index.h"
-#include "arena/slab_header.h"
+#include "arena/run.h"
 #include "base/bits.h"
 
 #include <sys/mman.h>
@@ -24,26 +25,33 @@
 
 #ifdef HAKMEM_SHARED
 
-/* Whether a huge page may lie at `address`: not where it is in a run that is shorter than one. */
-static COLD bool may_be_huge(uintptr_t address) {
-    const struct region *r = region_of_any(address);
-    size_t index = r == NULL ? 0 : region_slab_index(r, address);
-    for (size_t i = 0; r != NULL && i <= index % SLABS_PER_SUPERSLAB; i++) {
-        const struct slab *slab = region_slab(r, index - i);
-        /* relaxed: the caller has the block, and it is just about advice */
-        if (atomic_load_explicit(&slab->state, memory_order_relaxed) != SLAB_FREE) {
-            return slab->run_slabs <= i || slab->run_slabs == SLABS_PER_SUPERSLAB;
+/* The head of the run that slab `index` is of, if that has a block as long as a huge page; NULL otherwise. */
+static COLD struct slab *head_of_long_run(const struct region *r, size_t index) {
+    for (size_t i = index;; i -= i % SLABS_PER_SUPERSLAB == 0 ? SLABS_PER_SUPERSLAB : 1) {
+        struct slab *slab = region_slab(r, i);
+        /* relaxed: the caller has the block */
+        uint8_t state = atomic_load_explicit(&slab->state, memory_order_relaxed);
+        if (state != SLAB_FREE) {
+            size_t slabs = arena_run_slabs(slab);
+            return state == SLAB_LARGE && slabs >= SLABS_PER_SUPERSLAB && index - i < slabs ? slab : NULL;
+        }
+        if (i < SLABS_PER_SUPERSLAB) {
+            return NULL; /* none of a huge run lies in a region's first superslab, where its headers are */
         }
     }
-    return true; /* in no region; or in a huge run, whose header is at the start of its first superslab */
 }
 
 /* What to tell the kernel of a program that asks for huge pages from `address` on. */
 static COLD int note_asking(uintptr_t address) {
-    if (!may_be_huge(address)) {
+    const struct region *r = region_of_any(address);
+    if (r == NULL) {
+        return MADV_HUGEPAGE; /* it is no memory of the library's */
+    }
+    struct slab *head = head_of_long_run(r, region_slab_index(r, address));
+    if (head == NULL) {
         return MADV_NORMAL; /* of which the kernel checks as much, and does nothing */
     }
-    huge_pages_note_program_asks();
+    huge_pages_note_asked(head);
     return MADV_HUGEPAGE;
 }
 

@@ -3,6 +3,7 @@
 #include "arena/arena.h"
 #include "arena/behind.h"
 #include "arena/bound.h"
+#include "arena/dense.h"
 #include "arena/huge_price.h"
 #include "arena/internal.h"
 #include "arena/testimony.h"
@@ -36,9 +37,8 @@ static _Atomic size_t asking; /* blocks that ask; relaxed everywhere: a limit th
 /* Blocks whose last superslab came ahead, because they grow by steps. relaxed everywhere: as `asking` */
 static _Atomic size_t next_ahead;
 
-/* Whether the program may have asked for huge pages in a block of its own: where its madvise is not the
- * library's (api/advice.c), that is not known. relaxed everywhere: the program itself must see to it that the
- * block is freed after that call */
+/* Whether the program may have asked for huge pages in a block of its own without notice, because its madvise
+ * is not the library's (api/advice.c). relaxed everywhere: it is set before there are blocks */
 #ifdef HAKMEM_SHARED
 static _Atomic bool program_asks;
 #else
@@ -67,6 +67,10 @@ static void note_asking(struct slab *head) {
     }
 }
 
+void huge_pages_note_asked(struct slab *head) {
+    note_asking(head);
+}
+
 /* Asks the kernel for huge pages in superslabs first..end-1 of the run, unless too many blocks do. */
 static void ask(struct slab *head, size_t first, size_t end) {
     if (first >= end ||
@@ -88,6 +92,17 @@ static void ask_not(struct slab *head, size_t first, size_t end) {
 static void ask_no_more(struct slab *head, size_t first) {
     if (head->huge_pages || atomic_load_explicit(&program_asks, memory_order_relaxed)) {
         ask_not(head, first, arena_run_slabs(head) / SLABS_PER_SUPERSLAB);
+    }
+}
+
+/* A block of the large lane, whose run is a part of a superslab from here on or free, may leave a huge page
+ * behind. (Of a huge run, the arena sees to that.) */
+static void leave_huge_page(const struct slab *head) {
+    if (head->huge_pages && !arena_run_is_huge(head)) {
+        struct region *r = region_of((uintptr_t)head);
+        lock_acquire(&arena.lock);
+        dense_note_huge(r, region_slab_number(r, head) / SLABS_PER_SUPERSLAB, 1);
+        lock_release(&arena.lock);
     }
 }
 
@@ -260,6 +275,7 @@ static void watch_less(struct slab *head, size_t bytes) {
 void huge_pages_shortened(struct slab *head, size_t bytes) {
     forget_next(head);
     ask_no_more(head, bytes >> SUPERSLAB_SHIFT);
+    leave_huge_page(head);
     if (head->watched) {
         watch_less(head, bytes);
     }
@@ -278,6 +294,7 @@ void huge_pages_given(struct slab *head, bool resident) {
     forget_next(head);
     if (resident) { /* where the pages are not there, others are mapped */
         ask_no_more(head, 0);
+        leave_huge_page(head);
     }
     if (head->huge_pages) {
         atomic_fetch_sub_explicit(&asking, 1, memory_order_relaxed);

@@ -106,7 +106,8 @@ void *large_allocate(struct heap *heap, size_t size, size_t alignment, bool grow
     return p;
 }
 
-/* Has a block that is about to be freed tell whether the program filled it (testimony.h). */
+/* Has a block that is about to be freed tell whether the program filled it (testimony.h), and ask for huge
+ * pages no more. */
 static NOINLINE void end_watch(struct heap *heap, struct slab *slab) {
     heap_enter(heap);
     huge_pages_given(slab, true);
@@ -148,7 +149,7 @@ void large_free(struct heap *heap, void *p) {
         page_map_set((uintptr_t)p, 1, 0);
         arena_give_huge(slab, true);
     } else {
-        if (UNLIKELY(slab->watched)) {
+        if (UNLIKELY(slab->watched || slab->huge_pages)) {
             end_watch(heap, slab);
         }
         if (heap == NULL || UNLIKELY(!runs_put(heap, slab, (uintptr_t)p))) {
