@@ -113,7 +113,7 @@ static RARE void populate_for_copy(struct heap *heap, const void *to, size_t byt
 
 COLD void ahead_of_copy(const void *to, size_t bytes) {
     struct heap *heap = thread_heap_now();
-    if (heap != NULL && arena_is_large()) {
+    if (heap != &heap_of_no_thread && arena_is_large()) {
         heap_enter(heap);
         populate_for_copy(heap, to, bytes);
         heap_leave(heap);

@@ -108,7 +108,7 @@ static COLD void *serve_at_last(size_t size) {
 }
 
 static COLD void *serve_aligned_at_last(size_t alignment, size_t size, struct zeros *zeros) {
-    void *p = may_try_again(size) ? serve_aligned(alignment, size, zeros) : NULL;
+    void *p = may_try_again(max_size(size, alignment)) ? serve_aligned(alignment, size, zeros) : NULL;
     return p != NULL ? p : out_of_memory(size);
 }
 

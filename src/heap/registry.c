@@ -157,8 +157,16 @@ static void retire(struct heap *heap, unsigned first_class) {
     }
 }
 
+/* Adds what the heap has counted for itself to what counts for all. */
+COLD static void settle_counts(struct heap *heap) {
+    slack_settle(heap);
+    fresh_settle(heap);
+    tails_settle(&heap->runs.tails_later_bytes);
+}
+
 void heap_retire_slabs(struct heap *heap) {
     retire(heap, 0);
+    settle_counts(heap);
 }
 
 static char *page_from(const void *address) {
@@ -250,13 +258,6 @@ COLD bool heap_trim_abandoned(void) {
     return count == TRIMS_MOST;
 }
 
-/* Adds what the heap has counted for itself to what counts for all. */
-COLD static void settle_counts(struct heap *heap) {
-    slack_settle(heap);
-    fresh_settle(heap);
-    tails_settle(&heap->runs.tails_later_bytes);
-}
-
 void heap_abandon(struct heap *heap, bool may_stay_warm) {
     heap_flush_all(heap, may_stay_warm ? FLUSH_THREAD_EXIT : FLUSH_RECLAIM);
     retire(heap, may_stay_warm ? TINY_CLASSES : 0);
@@ -273,7 +274,7 @@ void heap_abandon(struct heap *heap, bool may_stay_warm) {
     lock_release(&lock);
     parcels_return(NULL, heap);
     if (cools != NULL) {
-        retire(cools, 0);
+        heap_retire_slabs(cools);
         push_cold(cools);
     }
 }

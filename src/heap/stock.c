@@ -149,15 +149,15 @@ static size_t return_some(struct heap *self, struct heap *heap, unsigned size_cl
 }
 
 size_t stock_return(struct heap *self, struct heap *heap, unsigned size_class) {
-    /* What is there now, and not what its owner may put there meanwhile. */
-    return return_some(self, heap, size_class, stock_count(heap, size_class));
+    return return_some(self, heap, size_class, stock_count(heap, size_class)); /* as return_of_heap */
 }
 
 /* Returns up to `*most` blocks of the heap's stocks, and lowers `*most` by as many. */
 COLD static void return_of_heap(struct heap *self, struct heap *heap, size_t *most) {
     for (unsigned c = 0; c < TINY_CLASSES; c++) {
         if (*most > 0 && stock_count(heap, c) > 0) {
-            *most -= return_some(self, heap, c, *most);
+            /* What is there now, and not what its owner may put there meanwhile. */
+            *most -= return_some(self, heap, c, min_size(*most, stock_count(heap, c)));
         }
     }
 }

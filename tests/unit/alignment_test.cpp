@@ -126,6 +126,19 @@ TEST(Alignment, AnAlignmentTooLargeForTheAddressSpaceGivesEnomem) {
     EXPECT_EQ(errno, ENOMEM);
 }
 
+TEST(Alignment, WhatCannotBeHadCostsNobodyHisCaches) {
+    std::vector<void *> blocks(1000);
+    for (void *&block : blocks) {
+        block = hak_malloc(64);
+    }
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+    const std::size_t cached = stats_now().cached_bytes;
+    EXPECT_EQ(hak_aligned_alloc(std::size_t{1} << 50, 64), nullptr);
+    EXPECT_EQ(stats_now().cached_bytes, cached);
+}
+
 TEST(Alignment, PlainBlocksAreAlignedTo16AndTheSmallestTo8) {
     std::vector<void *> blocks;
     for (std::size_t size = 0; size <= 70'000; size += size < 2000 ? 1 : 61) {

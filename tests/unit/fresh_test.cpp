@@ -39,6 +39,17 @@ std::vector<void *> one_of_each() {
     return blocks;
 }
 
+extern "C" long long hakmem_test_fresh_resident(); // support/fresh_sum.c
+
+// What a heap has counted for itself, and the sum of all does not know yet, must not stay there when its
+// slabs are taken from it after its thread has ended.
+TEST(Fresh, OfThreadsThatHaveEndedNothingCounts) {
+    { const Holders holders(kThreads, one_of_each); }
+    hak_collect();
+    EXPECT_LT(hakmem_test_fresh_resident(), 256 * 1024);
+    EXPECT_GT(hakmem_test_fresh_resident(), -256 * 1024);
+}
+
 TEST(Fresh, WhatManyThreadsHaveOfManySizesIsMostlyNotResident) {
     hak_collect();
     const ResidentMeter meter;
