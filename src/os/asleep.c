@@ -25,15 +25,17 @@ static uint64_t last_number(const struct text *line) {
     return number;
 }
 
-/* The sum of "voluntary_ctxt_switches:" and "nonvoluntary_ctxt_switches:". The last of the numbers that the
- * thread has in the namespaces around it ("NSpid:") must be its own, or /proc is of another one. */
-bool os_switches(int thread, uint64_t *out) {
+/* `switches` gets the sum of "voluntary_ctxt_switches:" and "nonvoluntary_ctxt_switches:", `runs` whether
+ * "State:" is R. The last of the numbers that the thread has in the namespaces around it ("NSpid:") must be
+ * its own, or /proc is of another one. */
+static bool read_status(int thread, uint64_t *switches, bool *runs) {
     struct reader r;
     if (!reader_open_of_thread(&r, thread, "status")) {
         return false;
     }
     unsigned found = 0;
-    *out = 0;
+    *switches = 0;
+    *runs = false;
     while (found < 3 && reader_next(&r) >= 0) {
         char bytes[96];
         struct text line = TEXT_ON(bytes);
@@ -41,15 +43,22 @@ bool os_switches(int thread, uint64_t *out) {
         for (; r.last >= 0 && r.last != '\n'; reader_next(&r)) {
             text_char(&line, (char)r.last);
         }
-        if (strncmp(bytes, "NSpid:", 6) == 0) {
+        if (strncmp(bytes, "State:\tR", 8) == 0) {
+            *runs = true;
+        } else if (strncmp(bytes, "NSpid:", 6) == 0) {
             found += last_number(&line) == (uint64_t)thread;
         } else if (strstr(bytes, "voluntary_ctxt_switches:") != NULL) {
-            *out += last_number(&line);
+            *switches += last_number(&line);
             found++;
         }
     }
     os_close(r.fd);
     return found == 3;
+}
+
+bool os_switches(int thread, uint64_t *out) {
+    bool runs;
+    return read_status(thread, out, &runs);
 }
 
 /* Reads the number of the system call that `thread` is in, and its stack pointer; false if it is in none. The
@@ -115,9 +124,11 @@ bool os_asleep(int thread, struct os_sleep *out) {
         return false; /* a sanitizer does not see that the thread's sleep orders its accesses */
     }
     int saved_errno = errno;
-    /* Asleep both before and after the count is read: a thread that ran in between has been switched to. */
+    /* Asleep both before and after the count is read: a thread that ran in between has been switched to. One
+     * that is being woken still seems to be in its call, until its processor has taken notice. */
     struct os_sleep first;
-    bool asleep = read_call(thread, &first) && os_switches(thread, &out->switches) &&
+    bool runs;
+    bool asleep = read_call(thread, &first) && read_status(thread, &out->switches, &runs) && !runs &&
                   read_call(thread, out) && first.call == out->call && first.stack == out->stack &&
                   !waits_for_child(out->call);
     errno = saved_errno;

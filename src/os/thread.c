@@ -87,6 +87,9 @@ void os_thread_lost_by_fork(void) {
 #define STACK_BYTES ((size_t)16 << 10)
 /* os_thread_end looks so often whether the thread waits for the caller. */
 #define END_NAP_MS 1
+/* Where the kernel does not tell whether the thread sleeps, one that was in os_wait at so many looks in a row
+ * is taken to wait for the caller: whoever else could do what it waits for would have, as a rule. */
+#define LOOKS_UNTOLD 100
 /* It yields so often before it sleeps: the thread may be of lower priority, or a tracer has to let it go. */
 #define YIELDS_MOST 100
 /* Looks, most of them a millisecond apart, for one that has ended by itself: a thread of the program's may
@@ -311,28 +314,6 @@ static void wait_until_uncounted(pid_t id, unsigned looks_most) {
     atomic_compare_exchange_strong_explicit(&place.last, &id, 0, memory_order_relaxed, memory_order_relaxed);
 }
 
-RARE bool os_thread_end(void) {
-    pid_t id = atomic_load_explicit(&place.last, memory_order_relaxed);
-    if (id == 0 || !os_in_own_process() || os_thread_is_lost()) {
-        return true;
-    }
-    int saved_errno = errno;
-    bool waits;
-    atomic_store_explicit(&place.ends, 1, memory_order_relaxed);
-    syscall(SYS_futex, &place.ends, FUTEX_WAKE, 1, NULL, NULL, 0L);
-    /* acquire pairs with the kernel's store of 0, as in os_thread_exists; another thread of the program may
-     * have started the next one. To look comes before to nap: signals that come faster than naps end would
-     * keep the caller from what the thread waits for, for ever. */
-    while (!(waits = waits_for_caller(id)) && atomic_load_explicit(&place.id, memory_order_acquire) == id) {
-        nap(&place.id, (uint32_t)id, END_NAP_MS);
-    }
-    if (!waits) {
-        wait_until_uncounted(id, UINT_MAX);
-    }
-    errno = saved_errno;
-    return !waits;
-}
-
 /* Whether waits_for_caller can tell: not of a process of another user's, say. */
 RARE static bool is_told_of(pid_t id) {
     struct reader r;
@@ -341,6 +322,32 @@ RARE static bool is_told_of(pid_t id) {
         os_close(r.fd);
     }
     return told;
+}
+
+RARE bool os_thread_end(void) {
+    pid_t id = atomic_load_explicit(&place.last, memory_order_relaxed);
+    if (id == 0 || !os_in_own_process() || os_thread_is_lost()) {
+        return true;
+    }
+    int saved_errno = errno;
+    bool waits = false;
+    unsigned looks_in_wait = 0;
+    atomic_store_explicit(&place.ends, 1, memory_order_relaxed);
+    syscall(SYS_futex, &place.ends, FUTEX_WAKE, 1, NULL, NULL, 0L);
+    /* acquire pairs with the kernel's store of 0, as in os_thread_exists; another thread of the program may
+     * have started the next one. To look comes before to nap: signals that come faster than naps end would
+     * keep the caller from what the thread waits for, for ever. */
+    while (!(waits = waits_for_caller(id) || (looks_in_wait >= LOOKS_UNTOLD && !is_told_of(id))) &&
+           atomic_load_explicit(&place.id, memory_order_acquire) == id) {
+        nap(&place.id, (uint32_t)id, END_NAP_MS);
+        bool in_wait = atomic_load_explicit(&place.waits, memory_order_relaxed);
+        looks_in_wait = in_wait ? looks_in_wait + 1 : 0;
+    }
+    if (!waits) {
+        wait_until_uncounted(id, UINT_MAX);
+    }
+    errno = saved_errno;
+    return !waits;
 }
 
 /* A directory has one link for each of those in it, and two more. */

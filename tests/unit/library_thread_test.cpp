@@ -1,9 +1,13 @@
 // The library's own thread, as the process counts it: what only a process of one thread can do asks first.
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #include <csignal>
+
+#include "support/child.h"
 
 extern "C" {
 #include "os/thread.h"
@@ -66,6 +70,16 @@ TEST(LibraryThread, HoldsUpNobodyForWhomItWaits) {
     held_up_let_go();
     EXPECT_TRUE(os_thread_end());
     EXPECT_TRUE(is_process_of_one_thread());
+}
+
+// Of a process that may not be looked into, only root is told.
+TEST(LibraryThread, HoldsUpNobodyForWhomItWaitsWhereTheKernelDoesNotTell) {
+    hakmem_test::expect_child_to_succeed([] {
+        const bool untold = prctl(PR_SET_DUMPABLE, 0) == 0 && (geteuid() != 0 || setuid(65534) == 0);
+        const bool held_up = held_up_start() && !os_thread_end();
+        held_up_let_go();
+        return untold && held_up && os_thread_end() ? 0 : 1;
+    });
 }
 
 } // namespace
