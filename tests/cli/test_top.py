@@ -1,6 +1,7 @@
 """`hakmem top`: a process or a command, watched until it ends."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -143,6 +144,24 @@ def test_what_a_command_writes_stays_above_the_view(hakmem: Command) -> None:
     for number in "123":
         assert f"line {number}" in drawn.text
     assert "ended with exit status 0" in drawn.text
+
+
+def test_what_a_command_writes_last_comes_before_its_end(hakmem: Command) -> None:
+    command = ["sh", "-c", "seq 1 4000; printf 'no end of line'"]
+    drawn = Terminal([*hakmem.arguments, "top", "--", *command], hakmem.environment).finish()
+    assert drawn.status == 0
+    before, _, after = drawn.text.partition("ended with exit status 0")
+    for line in ("1", "2000", "3999", "4000", "no end of line"):
+        assert f"{line}\r\n" in before
+    assert len(after.splitlines()) == 1
+
+
+def test_a_command_ends_though_what_it_started_goes_on(hakmem: Command) -> None:
+    command = ["sh", "-c", "sleep 60 & echo has started $!."]
+    drawn = Terminal([*hakmem.arguments, "top", "--", *command], hakmem.environment).finish()
+    os.kill(int(drawn.text.split("has started ")[1].split(".")[0]), signal.SIGKILL)
+    assert drawn.status == 0
+    assert drawn.text.rstrip().endswith("ended with exit status 0; it published no figures before that")
 
 
 def test_the_largest_process_of_a_command_is_shown(hakmem: Command, tmp_path: Path) -> None:

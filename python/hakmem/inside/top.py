@@ -3,12 +3,10 @@
 import os
 import signal
 import subprocess
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import IO
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.live import Live
@@ -27,6 +25,7 @@ from hakmem.inside.profile_report import Place, heaviest
 from hakmem.inside.stats_report import heading_of
 from hakmem.inside.symbols import Symbolizer, parse_mappings
 from hakmem.inside.target import Target, open_target
+from hakmem.inside.top_output import passed_on
 from hakmem.inside.top_view import top_view
 from hakmem.program import cannot_execute
 from hakmem.signals import Handlers
@@ -147,11 +146,8 @@ def top_of_command(
         except OSError as error:
             raise cannot_execute(program, error) from error
         signals.go_to(child)
-        if child.stdout:
-            # What the program writes appears above the view.
-            threading.Thread(target=_pass_on, args=(child.stdout, to), daemon=True).start()
         watcher = _FamilyWatcher(child.pid)
-        with _screen(to, once) as show, ending_of(child.pid) as ended:
+        with _screen(to, once) as show, passed_on(child.stdout, to), ending_of(child.pid) as ended:
             while not ended(interval):
                 try:
                     picture = watcher.look(_size(to))
@@ -233,11 +229,6 @@ class _Signals(Handlers):
             self._child.send_signal(number)
         else:
             self._early.append(number)
-
-
-def _pass_on(output: IO[bytes], to: Console) -> None:
-    for line in output:
-        to.print(Text.from_ansi(line.decode(errors="replace").rstrip("\n")), soft_wrap=True)
 
 
 def _how_it_ended(target: Target) -> str:
