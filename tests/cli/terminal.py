@@ -31,12 +31,13 @@ class Terminal:
         environment: Mapping[str, str],
         rows: int = 50,
         columns: int = 120,
+        kind: str = "xterm-256color",
     ) -> None:
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self._process = subprocess.Popen(
             list(map(str, arguments)),
-            env={**environment, "TERM": "xterm-256color"},
+            env={**environment, "TERM": kind},
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,

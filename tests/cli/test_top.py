@@ -22,6 +22,14 @@ PROFILE = (
 )
 
 
+def as_a_command(program: Program, folder: Path) -> list[str]:
+    """Runs it, and ends with status 3."""
+    config = folder / "config.json"
+    config.write_text(json.dumps(program.__dict__))
+    # Not on HAKMEM itself, whose own file its would replace: the command might have opened that one.
+    return ["sh", "-c", f'LD_PRELOAD= "{sys.executable}" -m tests.cli.live_file <"{config}"; exit 3']
+
+
 def test_plain_pictures_follow_each_other_to_the_end(hakmem: Command) -> None:
     with running(Program(STATISTICS, lifetime_seconds=ENDS_SOON_S, tidy=True)) as process:
         outcome = hakmem("top", str(process.pid), "--interval", "0.2")
@@ -46,6 +54,21 @@ def test_once_is_one_picture(hakmem: Command) -> None:
     with running(Program(STATISTICS)) as process:
         outcome = hakmem("top", "--once", "--interval", "0.1", str(process.pid))
     assert outcome.status == 0
+    assert outcome.stdout.count("HAKMEM 0.1.0") == 1
+
+
+def test_once_shows_what_there_was_of_a_process_that_ends_meanwhile(hakmem: Command) -> None:
+    with running(Program(STATISTICS, lifetime_seconds=ENDS_SOON_S, tidy=True)) as process:
+        outcome = hakmem("top", "--once", "--interval", "60", str(process.pid))
+    assert outcome.status == 0
+    assert outcome.stdout.count("HAKMEM 0.1.0") == 1
+    assert outcome.stdout.splitlines()[-1].endswith("has ended")
+
+
+def test_once_shows_what_there_was_of_a_command_that_ends_meanwhile(hakmem: Command, tmp_path: Path) -> None:
+    ends_at_first_look = Program(STATISTICS, ends_at=1, interval=1 << 20, tidy=True)
+    outcome = hakmem("top", "--once", "--interval", "0.2", "--", *as_a_command(ends_at_first_look, tmp_path))
+    assert outcome.status == 3
     assert outcome.stdout.count("HAKMEM 0.1.0") == 1
 
 
@@ -84,6 +107,16 @@ def test_in_a_terminal_each_picture_takes_the_place_of_the_last(hakmem: Command)
         drawn = terminal.finish()
     assert drawn.status == 0
     assert "███ of at most 5.0 MiB" in drawn.text
+    assert drawn.text.rstrip().endswith("has ended")
+
+
+@pytest.mark.parametrize("kind", ["dumb", "unknown"])
+def test_in_a_terminal_that_cannot_draw_over_they_follow_each_other(hakmem: Command, kind: str) -> None:
+    with running(Program(STATISTICS, lifetime_seconds=ENDS_SOON_S, tidy=True)) as process:
+        arguments = [*hakmem.arguments, "top", str(process.pid), "--interval", "0.2"]
+        drawn = Terminal(arguments, hakmem.environment, kind=kind).finish()
+    assert drawn.status == 0
+    assert drawn.text.count(f"fake ({process.pid}), HAKMEM 0.1.0") > 1
     assert drawn.text.rstrip().endswith("has ended")
 
 
@@ -165,10 +198,7 @@ def test_a_command_ends_though_what_it_started_goes_on(hakmem: Command) -> None:
 
 
 def test_the_largest_process_of_a_command_is_shown(hakmem: Command, tmp_path: Path) -> None:
-    config = tmp_path / "config.json"
-    config.write_text(json.dumps(Program(STATISTICS, lifetime_seconds=ENDS_SOON_S, tidy=True).__dict__))
-    # Not on HAKMEM itself, whose own file its would replace: the command might have opened that one.
-    command = ["sh", "-c", f'LD_PRELOAD= "{sys.executable}" -m tests.cli.live_file <"{config}"; exit 3']
+    command = as_a_command(Program(STATISTICS, lifetime_seconds=ENDS_SOON_S, tidy=True), tmp_path)
     outcome = hakmem("top", "--interval", "0.2", "--", *command)
     assert outcome.status == 3
     assert outcome.stdout.count("fake (") > 2

@@ -32,7 +32,7 @@ def top(*, interval: float, once: bool, words: tuple[str, ...]) -> NoReturn:
     Shows live, resident and retained memory over time, rates, the size classes that cost most, fall-backs
     and, where the process is sampled (see 'hakmem profile'), the call sites that hold most. The first line
     says how old the figures are, if that is more than a second. Ctrl-C ends it. Where the output is no
-    terminal, one picture follows the other.
+    terminal, or one that cannot be drawn over (TERM=dumb), one picture follows the other.
     """
     if not words:
         raise HakmemError(

@@ -119,13 +119,15 @@ def top_of_process(pid: int, interval: float, to: Console, *, once: bool) -> Non
     watcher = Watcher(pid)
     target, picture = watcher.look(_size(to))  # says what is wrong, if anything is
     with _screen(to, once) as show, ending_of(pid) as ended:
-        if not once or not target.alive():
+        if not once:
             show(picture)
         while target.alive() and not ended(interval):
             target, picture = watcher.look(_size(to))
             show(picture)
             if once:
                 return
+        if once:
+            show(picture)  # without rates: there is no other
     if not target.alive():
         to.print(Text(_how_it_ended(target)), soft_wrap=True)
     watcher.close()
@@ -135,7 +137,7 @@ def top_of_command(
     program: Path, command: Sequence[str], library: Path, interval: float, to: Console, *, once: bool
 ) -> int:
     """Runs the command preloaded to its end; gives its exit status, or the number of a signal, negated."""
-    live = to.is_terminal and not once
+    live = _is_drawn_over(to, once)
     output = (subprocess.PIPE, subprocess.STDOUT) if live else (None, None)
     environment = preload.with_hakmem(os.environ, library)
     with _Signals() as signals:
@@ -148,14 +150,20 @@ def top_of_command(
         signals.go_to(child)
         watcher = _FamilyWatcher(child.pid)
         with _screen(to, once) as show, passed_on(child.stdout, to), ending_of(child.pid) as ended:
+            last: RenderableType | None = None
+            is_shown = False
             while not ended(interval):
                 try:
-                    picture = watcher.look(_size(to))
-                    if not once or watcher.current.looks == _LOOKS_FOR_RATES:
-                        show(picture)
+                    last = watcher.look(_size(to))
                 except HakmemError as error:
                     if live:
                         show(Text(f"no figures yet: {error}"))
+                    continue
+                if not once or (watcher.current.looks >= _LOOKS_FOR_RATES and not is_shown):
+                    show(last)
+                    is_shown = True
+            if last is not None and not is_shown:
+                show(last)  # without rates: there is no other
         code = child.wait()
     early = "" if watcher.current.looks else "; it published no figures before that"
     watcher.current.close()
@@ -165,12 +173,17 @@ def top_of_command(
 
 @contextmanager
 def _screen(to: Console, once: bool) -> Iterator[Callable[[RenderableType], None]]:
-    """A place that each picture takes from the last; without a terminal, they follow each other."""
-    if not to.is_terminal or once:
+    """A place that each picture takes from the last; without a terminal that can do that, they follow each
+    other."""
+    if not _is_drawn_over(to, once):
         yield lambda picture: to.print(picture, "")
         return
     with Live(console=to, auto_refresh=False, vertical_overflow="crop") as live:
         yield lambda picture: live.update(_Folded(picture, _columns(to)), refresh=True)
+
+
+def _is_drawn_over(to: Console, once: bool) -> bool:
+    return to.is_terminal and not to.is_dumb_terminal and not once
 
 
 class _Folded:
