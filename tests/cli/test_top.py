@@ -85,10 +85,26 @@ def test_old_figures_are_not_called_live(hakmem: Command) -> None:
 
 
 def test_call_sites_of_a_process_that_is_sampled(hakmem: Command) -> None:
-    with running(Program(STATISTICS, {1: PROFILE})) as process:
+    with running(Program(STATISTICS, {1: PROFILE}, interval=1 << 20)) as process:
         outcome = hakmem("top", "--once", "--interval", "0.1", str(process.pid))
     assert "live bytes by call site, sampled" in outcome.stdout
     assert "7.8 KiB          1 blocks  0xf ← 0x1f" in outcome.stdout
+
+
+def test_call_sites_of_a_process_that_samples_no_more(hakmem: Command) -> None:
+    with running(Program(STATISTICS, {1: PROFILE})) as process:
+        for switch in ("--start", "--stop"):
+            assert hakmem("profile", str(process.pid), switch).status == 0
+        outcome = hakmem("top", "--once", "--interval", "0.1", str(process.pid))
+    assert "live bytes by call site, sampled" in outcome.stdout
+
+
+def test_a_process_that_never_sampled_is_asked_for_nothing(hakmem: Command, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.touch()
+    with running(Program(STATISTICS, log=str(log))) as process:
+        assert hakmem("top", "--once", "--interval", "0.1", str(process.pid)).status == 0
+    assert log.read_text() == ""
 
 
 def test_a_crash_is_told_from_an_end(hakmem: Command) -> None:

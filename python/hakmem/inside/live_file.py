@@ -43,6 +43,7 @@ _TAKEN_UP_SECONDS = 1.0  # in which a process does what it has taken up, on a bu
 
 
 class Kind(IntEnum):
+    NOTHING = 0  # in place of a request that is withdrawn; the library answers that it does not know it
     HEAP = 1
     FRAGMENTATION = 2
     SLAB_MAP = 3
@@ -214,7 +215,7 @@ class LiveFile:
             # What nobody waits for any more must not happen later; but sampling must not go on for ever.
             left = self.header()
             if kind != Kind.STOP and left.done_sequence != left.request_sequence:
-                withdrawn = (left.request_sequence, self._write_request(Kind.PUBLISH, 0, None))
+                withdrawn = (left.request_sequence, self._write_request(Kind.NOTHING, 0, None))
                 # The process may just have taken up what is withdrawn, and be about it: only when it is done,
                 # the header tells what came of it.
                 if kind == Kind.START:

@@ -79,10 +79,13 @@ class Watcher:
             self._target = None
 
     def _look_at_profile(self, target: Target) -> None:
-        """Where the process samples, which call sites hold most; asked for now and then."""
+        """Where the process samples, or did, which call sites hold most; asked for now and then."""
         if self.looks < self._next_profile or not target.alive():
             return
         with suppress(HakmemError, OSError):
+            sampling = target.file.header().sampling
+            if not sampling.interval and not sampling.run:  # it never did
+                return
             raw = target.file.request_text(Kind.HEAP, _PROFILE_WAIT_SECONDS, alive=target.alive)
             profile = parse_heap_profile(raw, "the profile")
             symbolizer = Symbolizer(parse_mappings(profile.mappings), target.root())
