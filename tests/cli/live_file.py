@@ -29,6 +29,7 @@ DONE_OFFSET = 80
 SAMPLING = struct.Struct("<QQQ")  # interval before the request, interval, run
 SAMPLING_OFFSET = 88
 START, STOP = 5, 6
+MEASURING = (7, 8)
 DEFAULT_INTERVAL = 512 << 10
 PATH = slice(128, 128 + 1024)
 _HANG_SECONDS = 60
@@ -47,6 +48,7 @@ class Program:
     hesitates: Mapping[int, float] = field(default_factory=dict)  # seconds from taking a kind up to doing it
     unanswered: Sequence[int] = ()  # kinds of request that it takes up, but never answers
     ends_at: int | None = None  # the kind of request at which it ends
+    overtaken: int = 0  # so many measured publications are followed by an estimated one before it answers
     published: bool = True
     magic: str = "HAKLIVE1"
     text: str | None = None  # published instead of the statistics
@@ -140,17 +142,29 @@ def _serve(program: Program) -> None:
             if kind == program.ends_at:
                 return
             if answers:
+                for measured in _next_publications(program, kind, publications):
+                    publications += 1
+                    _publish(memory, program, ticks, publications, measured=measured)
                 _answer(memory, program, sequence, kind)
-                publications += 1
-                _publish(memory, program, ticks, publications)
         time.sleep(0.002)
     if program.tidy:
         path.unlink()
     time.sleep(program.ending_seconds)
 
 
-def _publish(memory: mmap.mmap, program: Program, ticks: int, publications: int) -> None:
+def _next_publications(program: Program, kind: int, before: int) -> list[bool]:
+    """Whether each is measured."""
+    if kind not in MEASURING:
+        return [False]
+    return [True, False] if before <= 2 * program.overtaken else [True]
+
+
+def _publish(
+    memory: mmap.mmap, program: Program, ticks: int, publications: int, *, measured: bool = False
+) -> None:
     figures = {"pid": os.getpid(), "program": "fake", **program.statistics}
+    if measured and "memory" in figures:
+        figures["memory"] = {**figures["memory"], "measured": True}
     text = (json.dumps(figures) if program.text is None else program.text).encode()
     which = publications % 2
     lengths = [0, 0]

@@ -182,6 +182,23 @@ def test_measure_asks_the_process_first(hakmem: Command, tmp_path: Path) -> None
     assert log.read_text() == "7 0\n"
 
 
+def test_measure_asks_again_where_estimates_came_before_it_had_read(hakmem: Command, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with running(Program(STATISTICS, log=str(log), overtaken=2)) as process:
+        outcome = hakmem("stats", str(process.pid), "--measure", "--json")
+    assert (outcome.status, outcome.stderr) == (0, "")
+    assert json.loads(outcome.stdout)["memory"]["measured"] is True
+    assert log.read_text() == "7 0\n" * 3
+
+
+def test_estimates_are_never_shown_as_measured(hakmem: Command) -> None:
+    with running(Program(STATISTICS, overtaken=1000)) as process:
+        outcome = hakmem("stats", str(process.pid), "--measure", "--json")
+    assert outcome.status == 0
+    assert json.loads(outcome.stdout)["memory"]["measured"] is False
+    assert "what is resident is estimated here" in outcome.error_line()
+
+
 @pytest.mark.parametrize("command", ["stats", "top"])
 @pytest.mark.parametrize(("then", "said"), [(1 << 40, "shrunk"), (1 << 10, "grown")])
 def test_a_process_that_has_changed_since(hakmem: Command, command: str, then: int, said: str) -> None:

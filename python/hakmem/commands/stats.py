@@ -27,6 +27,8 @@ from hakmem.inside.target import LONGEST_ENDING_SECONDS, Target, open_running, o
 from hakmem.output import STANDARD_OUTPUT, OutputFile, write_whole
 from hakmem.units import shown_seconds
 
+_ATTEMPTS = 5
+
 
 @click.command()
 @click.argument("pid", type=PID)
@@ -82,8 +84,9 @@ def _show(
 ) -> Process | None:
     """Writes its figures once, which it is to measure first if there is a time to wait for that. None if it
     has ended, and these are its last."""
-    with open_target(pid) if wait is None else _measured(pid, wait) as target:
-        write_whole(output, _rendered(target, form, output, all_classes=all_classes).encode())
+    with open_target(pid) if wait is None else open_running(pid) as target:
+        publication = target.read() if wait is None else _measured(target, wait)
+        write_whole(output, _rendered(target, publication, form, output, all_classes=all_classes).encode())
         if not target.process and (form or output != STANDARD_OUTPUT):
             print(f"hakmem: process {pid} has ended; these are its last figures", file=sys.stderr)
         return target.process
@@ -147,18 +150,26 @@ def _state_of(output: Path) -> tuple[int, ...] | None:
     return (status.st_dev, status.st_ino, status.st_mtime_ns) if is_file else None
 
 
-def _measured(pid: int, wait: float) -> Target:
-    target = open_running(pid)
-    try:
+def _measured(target: Target, wait: float) -> Publication:
+    """Has it measure what it publishes. What it next publishes by itself, perhaps before anybody has read
+    that, is estimated again."""
+    for _ in range(_ATTEMPTS):
         ask(target, Kind.PUBLISH, wait)
-    except BaseException:
-        target.file.close()
-        raise
-    return target
+        publication = target.read()
+        memory = publication.statistics.get("memory")
+        if isinstance(memory, dict) and memory.get("measured") is True:
+            return publication
+    print(
+        f"hakmem: {target} has measured {_ATTEMPTS} times, but published estimates before that was read: "
+        "what is resident is estimated here; try again",
+        file=sys.stderr,
+    )
+    return publication
 
 
-def _rendered(target: Target, form: str | None, output: Path, *, all_classes: bool) -> str:
-    publication = target.read()
+def _rendered(
+    target: Target, publication: Publication, form: str | None, output: Path, *, all_classes: bool
+) -> str:
     if form == "json":
         text = publication.text.rstrip("\n") + "\n"
         # The library writes ASCII, but anyone could write a file that says it is the library's.

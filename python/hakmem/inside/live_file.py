@@ -39,6 +39,9 @@ WHEN_IT_ANSWERS = (
 _LONGEST_TEXT_BYTES = 1 << 20  # the library's are at most 32 KiB
 _READ_ATTEMPTS = 100
 _POLL_SECONDS = 0.02
+# What a process answers at once is to be read before it publishes by itself again.
+_FIRST_SECONDS = 0.05
+_FIRST_POLL_SECONDS = 0.001
 _TAKEN_UP_SECONDS = 1.0  # in which a process does what it has taken up, on a busy machine
 
 
@@ -227,16 +230,17 @@ class LiveFile:
 
     def _answered(self, sequences: tuple[int, ...], seconds: float, alive: Callable[[], bool]) -> Header:
         """The header once one of the requests has been answered."""
-        deadline = time.monotonic() + seconds
+        begin = time.monotonic()
         while (header := self.header()).done_sequence not in sequences:
             if not alive():
                 raise HakmemError("the process ended before it answered")
-            if time.monotonic() > deadline:
+            waited = time.monotonic() - begin
+            if waited > seconds:
                 raise NotAnsweredError(
                     f"no answer within {seconds:g} s; it answers {WHEN_IT_ANSWERS}; "
                     "try again when it works, or with a longer --wait"
                 )
-            time.sleep(_POLL_SECONDS)
+            time.sleep(_FIRST_POLL_SECONDS if waited < _FIRST_SECONDS else _POLL_SECONDS)
         return header
 
     def _write_request(self, kind: Kind, argument: int, path: Path | None) -> int:
