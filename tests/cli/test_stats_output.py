@@ -7,6 +7,8 @@ import signal
 import stat
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,22 @@ from .command import Command
 from .live_file import ENDS_SOON_S, Program, running, sample_statistics
 
 STATISTICS = sample_statistics()
+
+
+@contextmanager
+def watching(hakmem: Command, pid: int, *options: str) -> Iterator["subprocess.Popen[str]"]:
+    command = [*hakmem.arguments, "stats", str(pid), *options]
+    with subprocess.Popen(command, env=hakmem.environment, stderr=subprocess.PIPE, text=True) as watch:
+        try:
+            yield watch
+        finally:
+            watch.terminate()
+
+
+def await_there(watch: "subprocess.Popen[str]", place: Path) -> None:
+    while not place.exists():
+        assert watch.poll() is None
+        time.sleep(0.02)
 
 
 def test_output_replaces_the_file_as_a_whole(hakmem: Command, pid: int, tmp_path: Path) -> None:
@@ -85,15 +103,13 @@ def test_an_interrupt_ends_it_without_a_word(hakmem: Command, pid: int, tmp_path
     command = [*hakmem.arguments, "stats", str(pid), "--watch", "250", "-o", str(place)]
     inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        watching = subprocess.Popen(command, env=hakmem.environment, stderr=subprocess.PIPE, text=True)
+        watch = subprocess.Popen(command, env=hakmem.environment, stderr=subprocess.PIPE, text=True)
     finally:
         signal.signal(signal.SIGINT, inherited)
-    while not place.exists():
-        assert watching.poll() is None
-        time.sleep(0.02)
-    watching.send_signal(signal.SIGINT)
-    assert watching.communicate(timeout=100)[1] == ""
-    assert watching.returncode == 128 + signal.SIGINT
+    await_there(watch, place)
+    watch.send_signal(signal.SIGINT)
+    assert watch.communicate(timeout=100)[1] == ""
+    assert watch.returncode == 128 + signal.SIGINT
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -104,16 +120,42 @@ def test_a_watch_that_is_stopped_leaves_a_collector_no_figures(
     command = [*hakmem.arguments, "stats", str(pid), "--prometheus", "--watch", "250", "-o", str(place)]
     inherited = signal.signal(number, signal.SIG_DFL)  # nohup has SIGHUP ignored
     try:
-        watching = subprocess.Popen(command, env=hakmem.environment, stderr=subprocess.PIPE, text=True)
+        watch = subprocess.Popen(command, env=hakmem.environment, stderr=subprocess.PIPE, text=True)
     finally:
         signal.signal(number, inherited)
-    while not place.exists():
-        assert watching.poll() is None
-        time.sleep(0.02)
-    watching.send_signal(number)
-    assert f"'{place}' is removed" in watching.communicate(timeout=100)[1]
-    assert watching.returncode == 128 + number
+    await_there(watch, place)
+    watch.send_signal(number)
+    assert f"'{place}' is removed" in watch.communicate(timeout=100)[1]
+    assert watch.returncode == 128 + number
     assert not place.exists()
+
+
+def test_a_watch_goes_on_when_the_process_answers_again(hakmem: Command, pid: int, tmp_path: Path) -> None:
+    place = tmp_path / "hakmem.prom"
+    options = ["--measure", "--wait", "2", "--watch", "0.1", "-o", str(place)]
+    with watching(hakmem, pid, "--prometheus", *options) as watch:
+        await_there(watch, place)
+        os.kill(pid, signal.SIGSTOP)
+        said = [watch.stderr.readline() for _ in range(2)] if watch.stderr else []
+        assert "no answer within 2 s" in said[0]
+        assert f"'{place}' is removed" in said[1]
+        assert not place.exists()
+        os.kill(pid, signal.SIGCONT)
+        await_there(watch, place)
+        assert list(text_string_to_metric_families(place.read_text()))
+
+
+def test_a_watch_goes_on_when_it_can_write_again(hakmem: Command, pid: int, tmp_path: Path) -> None:
+    place = tmp_path / "folder" / "figures"
+    place.parent.mkdir()
+    with watching(hakmem, pid, "--json", "--watch", "0.1", "-o", str(place)) as watch:
+        await_there(watch, place)
+        place.parent.rename(tmp_path / "before")
+        assert watch.stderr
+        assert "cannot write" in watch.stderr.readline()
+        place.parent.mkdir()
+        await_there(watch, place)
+        assert json.loads(place.read_text())["pid"] == pid
 
 
 def test_output_into_a_folder_that_is_not_there(hakmem: Command, pid: int, tmp_path: Path) -> None:

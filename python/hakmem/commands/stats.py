@@ -65,6 +65,9 @@ def stats(
     The process is not disturbed: it publishes them by itself, on the slow paths of its allocator, which come
     every few hundred allocations of a size, or when it needs or gives back a slab. Figures of a process
     that has been idle since are as old as that; the first line says how old.
+
+    With --watch, a process that does not answer, or a file that cannot be written for a while, is named on
+    stderr, and it goes on; a file for Prometheus is gone meanwhile, as in the end.
     """
     if as_json and prometheus:
         raise HakmemError("--json and --prometheus are two forms: choose one")
@@ -73,10 +76,10 @@ def stats(
     if watch is None:
         show()
     elif form == "prometheus":
-        with ended_in_order(), _gone_with_the_watch(output):
-            _watch(show, watch)
+        with ended_in_order(), _gone_with_the_watch(output) as take_away:
+            _watch(show, watch, take_away)
     else:
-        _watch(show, watch)
+        _watch(show, watch, lambda: None)
 
 
 def _show(
@@ -92,12 +95,21 @@ def _show(
         return target.process
 
 
-def _watch(show: Callable[[], Process | None], seconds: float) -> None:
-    """Shows its figures again and again, to its end."""
+def _watch(show: Callable[[], Process | None], seconds: float, take_away: Callable[[], None]) -> None:
+    """Shows its figures again and again, to its end. What keeps it from that for a while, as a process that
+    is stopped does, is said once; the figures of before are taken away meanwhile."""
     process = show()
+    said = ""
     while process:
         time.sleep(seconds)
-        process = _show_again(show, process)
+        try:
+            process = _show_again(show, process)
+            said = ""
+        except HakmemError as error:
+            if str(error) != said:
+                said = str(error)
+                print(f"hakmem: {said}", file=sys.stderr)
+            take_away()
 
 
 def _show_again(show: Callable[[], Process | None], process: Process) -> Process | None:
@@ -112,17 +124,21 @@ def _show_again(show: Callable[[], Process | None], process: Process) -> Process
 
 
 @contextmanager
-def _gone_with_the_watch(output: Path) -> Iterator[None]:
+def _gone_with_the_watch(output: Path) -> Iterator[Callable[[], None]]:
     """However it ends in order: a collector would take the last figures for present ones, for ever. What the
-    watch has not written stays."""
+    watch has not written stays. Gives what takes them away before the end."""
     before = _state_of(output)
+
+    def take_away() -> None:
+        if _state_of(output) not in (None, before):
+            _take_away(output)
+
     try:
-        yield
+        yield take_away
     finally:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)  # it ends already
-        if _state_of(output) not in (None, before):
-            _take_away(output)
+        take_away()
 
 
 def _take_away(output: Path) -> None:
@@ -141,13 +157,13 @@ def _take_away(output: Path) -> None:
 
 
 def _state_of(output: Path) -> tuple[int, ...] | None:
-    """Another one each time that the file was written; none if it is no file."""
+    """Another one each time that the file was written; none if it is no file, or empty."""
     try:
         status = output.stat()
     except OSError:
         return None
-    is_file = output != STANDARD_OUTPUT and stat.S_ISREG(status.st_mode)
-    return (status.st_dev, status.st_ino, status.st_mtime_ns) if is_file else None
+    has_text = output != STANDARD_OUTPUT and stat.S_ISREG(status.st_mode) and status.st_size > 0
+    return (status.st_dev, status.st_ino, status.st_mtime_ns) if has_text else None
 
 
 def _measured(target: Target, wait: float) -> Publication:
