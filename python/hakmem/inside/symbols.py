@@ -61,11 +61,18 @@ class Symbolizer:
     """`root` is where the files are looked for: a container's own root, for a process in one."""
 
     def __init__(self, mappings: Iterable[Mapping], root: Path = Path("/")) -> None:
+        self._modules: dict[str, _Module] = {}
+        self.renew(mappings, root)
+
+    def renew(self, mappings: Iterable[Mapping], root: Path) -> None:
+        """For a process that may have mapped other files since; what it still has is not read again."""
         self._mappings = list(mappings)
         self._starts = [mapping.start for mapping in self._mappings]
         self._root = root
-        self._modules: dict[str, _Module] = {}
         self._known: dict[int, Frame] = {}
+        paths = {mapping.path for mapping in self._mappings}
+        kept = {path: module for path, module in self._modules.items() if path in paths}
+        self._modules = {path: module for path, module in kept.items() if module.is_of(self._file(path))}
 
     def frame(self, return_address: int) -> Frame:
         """The function that called and will be returned to."""
@@ -99,10 +106,12 @@ class Symbolizer:
 
     def _module(self, path: str) -> "_Module":
         if path not in self._modules:
-            # What was deleted may have been replaced by another version, whose names would be wrong.
-            file = None if path.endswith(_DELETED) else self._root / path.lstrip("/")
-            self._modules[path] = _Module(file, self._root)
+            self._modules[path] = _Module(self._file(path), self._root)
         return self._modules[path]
+
+    def _file(self, path: str) -> Path | None:
+        # What was deleted may have been replaced by another version, whose names would be wrong.
+        return None if path.endswith(_DELETED) else self._root / path.lstrip("/")
 
 
 class _Module:
@@ -111,6 +120,11 @@ class _Module:
     def __init__(self, path: Path | None, root: Path) -> None:
         self._path = path
         self._root = root
+        self._state = _state_of(path)
+
+    def is_of(self, path: Path | None) -> bool:
+        """Whether it is that file, as it is now."""
+        return path == self._path and _state_of(path) == self._state
 
     def place_of(self, offset: int) -> int | None:
         """The address, as the file counts, of what stands at this offset of the file."""
@@ -169,6 +183,16 @@ class _Module:
                     with self._path.open("rb") as file:
                         return read(ELFFile(file))
         return otherwise
+
+
+def _state_of(path: Path | None) -> tuple[int, ...] | None:
+    """Another one when there is another file, or it was written to."""
+    # A damaged report may name what no file can be called.
+    with suppress(OSError, ValueError):
+        if path is not None:
+            status = path.stat()
+            return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+    return None
 
 
 class _Table:

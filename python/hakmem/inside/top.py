@@ -49,6 +49,7 @@ class Watcher:
         self._target: Target | None = None
         self._history = History()
         self._sites: list[Place] = []
+        self._symbolizer = Symbolizer([])
         self._next_profile = 1
         self._whole_then = 0  # what the process had when it last published; 0: not seen
 
@@ -88,8 +89,8 @@ class Watcher:
                 return
             raw = target.file.request_text(Kind.HEAP, _PROFILE_WAIT_SECONDS, alive=target.alive)
             profile = parse_heap_profile(raw, "the profile")
-            symbolizer = Symbolizer(parse_mappings(profile.mappings), target.root())
-            places = heaviest(profile, symbolizer, "live", "bytes", depth=_SITE_DEPTH)
+            self._symbolizer.renew(parse_mappings(profile.mappings), target.root())
+            places = heaviest(profile, self._symbolizer, "live", "bytes", depth=_SITE_DEPTH)
             self._sites = places[:_SITES]
         self._next_profile = self.looks + (_PROFILE_EVERY if self._sites else _PROFILE_RETRY)
 
