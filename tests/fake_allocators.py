@@ -13,6 +13,7 @@ from hakmem.peer_cache import Manifest, store
 #   FORWARDS   libc's allocator does the work
 #   NO_ALIGNED aligned_alloc and posix_memalign are left out
 #   CRASHES    in every program, at once
+#   TALKS      on standard output, when it is loaded
 _SOURCE = r"""
 #define _GNU_SOURCE
 #include <errno.h>
@@ -104,6 +105,9 @@ int posix_memalign(void **block, size_t alignment, size_t size) {
     *block = memalign(alignment, size);
     return 0;
 }
+#endif
+#ifdef TALKS
+__attribute__((constructor)) static void talk(void) { (void)!write(1, "fake\\n", 5); }
 #endif
 bool fake_says_yes(void) { return true; }
 bool fake_says_no(void) { return false; }

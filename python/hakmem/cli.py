@@ -88,7 +88,8 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
 
     from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 # takes a while to load
 
-    from hakmem.library import Library, find_library  # noqa: PLC0415
+    from hakmem.library import find_library  # noqa: PLC0415
+    from hakmem.library_facts import facts_of  # noqa: PLC0415
 
     try:
         own_version = version("hakmem")
@@ -97,7 +98,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
     click.echo(f"hakmem {own_version}")
     try:
         path = find_library()
-        click.echo(f"library {Library(path).version()} ({path})")
+        click.echo(f"library {facts_of(path, os.environ).version} ({path})")
     except HakmemError as error:
         click.echo(f"library: {error}")
     ctx.exit()

@@ -27,6 +27,12 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
+def last_words(stderr: str) -> str:
+    """The last line that it wrote, in brackets, to be put behind how it ended."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    return f" ({lines[-1]})" if lines else ""
+
+
 def shell_status(status: int) -> int:
     return shell_status_of_code(os.waitstatus_to_exitcode(status))
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hakmem.ending import ending_of_code
+from hakmem.ending import ending_of_code, last_words
 from hakmem.errors import HakmemError
 
 _PROGRAM = Path(__file__).with_name("probe_program.py")
@@ -31,7 +31,7 @@ def probe(library: Path | None, environment: Mapping[str, str]) -> Probe:
     try:
         done = subprocess.run(
             command,
-            env=environment,
+            env=_without_settings(environment),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             encoding="utf-8",
@@ -42,13 +42,25 @@ def probe(library: Path | None, environment: Mapping[str, str]) -> Probe:
     except subprocess.TimeoutExpired:
         raise HakmemError(f"a small program hung for {_HANG_SECONDS} s on it") from None
     if done.returncode != 0:
-        raise HakmemError(f"a small program {ending_of_code(done.returncode)} on it{_said(done.stderr)}")
-    found = json.loads(done.stdout)
-    for function, server in found["servers"].items():
+        raise HakmemError(f"a small program {ending_of_code(done.returncode)} on it{last_words(done.stderr)}")
+    try:
+        found = json.loads(done.stdout)
+        servers, facts = found["servers"], Probe(found["version"], found["libc_growth"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise HakmemError(
+            "a small program's answer on it cannot be read: something else writes to its output, too"
+            f"{last_words(done.stderr)}"
+        ) from error
+    for function, server in servers.items():
         if not _is_served_by(library, server):
             by = f"'{server}' serves it" if server else "nobody serves it"
-            raise HakmemError(f"it does not serve {function}: {by}{_said(done.stderr)}")
-    return Probe(found["version"], found["libc_growth"])
+            raise HakmemError(f"it does not serve {function}: {by}{last_words(done.stderr)}")
+    return facts
+
+
+def _without_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """None of HAKMEM's: what the user has it write of programs must not be written of this one."""
+    return {name: value for name, value in environment.items() if not name.startswith("HAKMEM_")}
 
 
 def _is_served_by(library: Path | None, server: str | None) -> bool:
@@ -57,8 +69,3 @@ def _is_served_by(library: Path | None, server: str | None) -> bool:
     if library is None:
         return Path(server).name.startswith(_LIBC_NAMES)
     return os.path.realpath(server) == os.path.realpath(library)
-
-
-def _said(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return f" ({lines[-1]})" if lines else ""

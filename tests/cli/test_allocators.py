@@ -99,7 +99,11 @@ def test_library_of_another_machine(listed: Listed, cache: dict[str, str], tmp_p
 
 @pytest.mark.parametrize(
     ("trait", "reason"),
-    [("CRASHES", "was killed by SIG"), ("NO_ALIGNED", "does not serve aligned_alloc")],
+    [
+        ("CRASHES", "was killed by SIG"),
+        ("NO_ALIGNED", "does not serve aligned_alloc"),
+        ("TALKS", "answer on it cannot be read"),
+    ],
 )
 def test_library_that_does_not_work(
     listed: Listed, cache: dict[str, str], tmp_path: Path, trait: str, reason: str

@@ -70,6 +70,51 @@ def test_version_names_command_and_library(hakmem: Command, library: Path) -> No
     assert (outcome.status, outcome.stdout) == (0, f"hakmem {version}\nlibrary {version} ({library})\n")
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["options", "--json"],
+        ["--version"],
+        ["allocators", "--json"],
+        ["tune", "--try", "HAKMEM_DECAY_MS=oops", "true"],
+    ],
+)
+def test_what_the_user_has_programs_write_is_not_written_of_this_command(
+    hakmem: Command, tmp_path: Path, arguments: list[str]
+) -> None:
+    report, place = tmp_path / "report", tmp_path / "profiles"
+    report.write_text("the service's last")
+    place.mkdir()
+    plain = hakmem(*arguments)
+    variables = {
+        "HAKMEM_STATS": "1",
+        "HAKMEM_STATS_FILE": str(report),
+        "HAKMEM_PROF": "1",
+        "HAKMEM_PROF_LEAKS": "1",
+        "HAKMEM_PROF_FILE": f"{place}/%p",
+    }
+    outcome = hakmem(*arguments, **variables)
+    assert (outcome.status, outcome.stderr) == (plain.status, plain.stderr)
+    assert report.read_text() == "the service's last"
+    assert not list(place.iterdir())
+    outcome = hakmem(*arguments, HAKMEM_STATS_JSON="1", HAKMEM_STATS_FILE="/dev/stdout")
+    assert (outcome.status, outcome.stderr) == (plain.status, plain.stderr)
+    if arguments[0] != "options":  # which tells of the settings
+        assert outcome.stdout == plain.stdout
+
+
+def test_the_settings_in_force_are_the_users(hakmem: Command, tmp_path: Path) -> None:
+    found = options(hakmem, HAKMEM_STATS="1", HAKMEM_STATS_FILE=str(tmp_path / "report"))
+    assert (found["stats"]["value"], found["stats"]["source"]) == ("1", "environment")
+    assert found["stats_file"]["value"] == str(tmp_path / "report")
+
+
+def test_a_setting_that_the_library_does_not_take_is_said(hakmem: Command) -> None:
+    outcome = hakmem("options", "--json", HAKMEM_STATS="oops")
+    assert outcome.status == 0
+    assert "HAKMEM_STATS" in outcome.error_line()
+
+
 def test_version_without_a_library_says_so(hakmem: Command) -> None:
     outcome = hakmem("--version", HAKMEM_LIBRARY="/no/such/libhakmem.so")
     assert outcome.status == 0

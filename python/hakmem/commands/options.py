@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 
 import click
 from rich import box
@@ -9,19 +10,21 @@ from rich.table import Table
 from rich.text import Text
 
 from hakmem.console import console
-from hakmem.library import Library, Option, find_library
+from hakmem.library import find_library
+from hakmem.library_facts import Option, facts_of
 
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="As a JSON array of objects.")
 def options(as_json: bool) -> None:
     """List every option of the library: default, value in force, and where that comes from."""
-    found = Library(find_library()).options()
+    facts = facts_of(find_library(), os.environ)
+    click.echo(facts.said, err=True, nl=False)
     if as_json:
-        click.echo(json.dumps([dataclasses.asdict(option) for option in found], indent=2))
+        click.echo(json.dumps([dataclasses.asdict(option) for option in facts.options], indent=2))
         return
 
-    console().print(_table(found))
+    console().print(_table(facts.options))
 
 
 def _table(options: list[Option]) -> Table:

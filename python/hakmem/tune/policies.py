@@ -1,14 +1,12 @@
 """Settings worth trying, each a whole that has a name."""
 
-import json
 import os
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from hakmem.errors import HakmemError
+from hakmem.library_facts import facts_of
 
 # What settings are made of.
 OPTIONS = (
@@ -20,7 +18,6 @@ OPTIONS = (
     "huge_pages",
     "magazine_bytes",
 )
-_SETTINGS_PROGRAM = Path(__file__).with_name("settings_program.py")
 _PROFILE = "HAKMEM_PROFILE"
 PADDING = "PADDING_"  # no name that the library looks at
 _ROOM = 1024  # bytes for all settings of a policy and what fills them up
@@ -75,20 +72,12 @@ def policy_of(text: str) -> Policy:
 
 def settings_of(policy: Policy, library: Path) -> dict[str, str]:
     """The value of each of the OPTIONS under a policy, by variable, as `library` has it here."""
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", _SETTINGS_PROGRAM, library, *OPTIONS],
-        env={**os.environ, **policy.variables},
-        capture_output=True,
-        encoding="utf-8",
-        errors="replace",
-        check=False,
-    )
+    facts = facts_of(library, {**os.environ, **policy.variables})
     # The library says in a line what it does not take, and goes on without.
-    if done.returncode != 0 or done.stderr:
-        said = done.stderr.strip().removeprefix("hakmem: ")
+    if facts.said:
+        said = facts.said.strip().removeprefix("hakmem: ")
         raise HakmemError(f"the settings '{policy.name}' cannot be tried: {said}")
-    settings: dict[str, str] = json.loads(done.stdout)
-    return settings
+    return {option.environment: option.value for option in facts.options if option.name in OPTIONS}
 
 
 def environment_of(policy: Policy) -> dict[str, str]:
