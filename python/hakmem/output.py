@@ -45,7 +45,8 @@ def write_whole(path: Path, data: bytes, *, private: bool = False) -> None:
     """Puts `data` into `path`, or writes it to standard output if that is "-".
 
     A file is written beside its place and then renamed to it, and is for its user only if it is `private`; a
-    pipe, a device, and a file in a folder where there may be no new one, are written to.
+    pipe, a device, and a file in a folder where there may be no new one, are written to. Nothing goes where
+    another user's link leads: from what is resolved here, the kernel no longer protects as from links.
     """
     if path == STANDARD_OUTPUT:
         sys.stdout.flush()
@@ -53,8 +54,7 @@ def write_whole(path: Path, data: bytes, *, private: bool = False) -> None:
         sys.stdout.buffer.flush()
         return
     try:
-        if private:
-            _require_own_link(path)
+        require_own_link(path)
         if path.exists() and not (path.is_file() and os.access(path.resolve().parent, os.W_OK)):
             path.write_bytes(data)
         else:
@@ -77,6 +77,12 @@ def require_writable(path: Path) -> None:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise HakmemError(f"cannot write '{path}': {error.strerror}") from error
+
+
+def require_own_link(path: Path) -> None:
+    """A link that another user made leads to what that one chose; root may."""
+    if path.is_symlink() and path.lstat().st_uid not in (0, os.geteuid()):
+        raise PermissionError(errno.EACCES, "the link is another user's")
 
 
 @contextmanager
@@ -115,12 +121,6 @@ def _replace(path: Path, data: bytes, *, private: bool) -> None:
         with suppress(OSError):
             temporary.unlink()
         raise
-
-
-def _require_own_link(path: Path) -> None:
-    """A link that another user made leads to what that one chose; root may."""
-    if path.is_symlink() and path.lstat().st_uid not in (0, os.geteuid()):
-        raise PermissionError(errno.EACCES, "the link is another user's")
 
 
 def _umask() -> int:

@@ -313,6 +313,15 @@ def test_a_compressed_profile_and_a_file_that_is_not_there(hakmem: Command, tmp_
         assert f"cannot read '{folder}': it is a folder" in hakmem("flame", folder).error_line()
 
 
+def test_no_picture_goes_where_a_link_of_another_user_leads(
+    hakmem: Command, profile: Callable[..., Path], foreign_link: Path
+) -> None:
+    outcome = hakmem("flame", profile("heap_v2/0", "  1: 10 [1: 10] @ 0x1"), "-o", foreign_link)
+    assert outcome.status == 1
+    assert "the link is another user's" in outcome.error_line()
+    assert foreign_link.read_text() == "kept"
+
+
 @pytest.mark.parametrize("link", [False, True])
 def test_the_picture_never_takes_the_place_of_the_profile(
     hakmem: Command, profile: Callable[..., Path], tmp_path: Path, link: bool

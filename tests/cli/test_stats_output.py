@@ -67,6 +67,15 @@ def test_output_through_a_link_and_into_a_device(hakmem: Command, pid: int, tmp_
     assert Path("/dev/null").is_char_device()
 
 
+def test_no_output_goes_where_a_link_of_another_user_leads(
+    hakmem: Command, pid: int, foreign_link: Path
+) -> None:
+    outcome = hakmem("stats", str(pid), "-o", foreign_link)
+    assert outcome.status == 1
+    assert outcome.error_line() == f"hakmem: cannot write '{foreign_link}': the link is another user's"
+    assert foreign_link.read_text() == "kept"
+
+
 def test_output_to_what_standard_output_is_goes_there(hakmem: Command, pid: int, tmp_path: Path) -> None:
     place = tmp_path / "all"
     place.write_text("what was there before\n")
@@ -156,6 +165,22 @@ def test_a_watch_goes_on_when_it_can_write_again(hakmem: Command, pid: int, tmp_
         place.parent.mkdir()
         await_there(watch, place)
         assert json.loads(place.read_text())["pid"] == pid
+
+
+def test_a_watch_removes_nothing_where_a_link_of_another_user_leads(
+    hakmem: Command, pid: int, foreign_link: Path
+) -> None:
+    os.chown(foreign_link, os.geteuid(), -1, follow_symlinks=False)
+    with watching(hakmem, pid, "--prometheus", "--watch", "250", "-o", str(foreign_link)) as watch:
+        while foreign_link.read_text() == "kept":
+            assert watch.poll() is None
+            time.sleep(0.02)
+        os.chown(foreign_link, 65534, -1, follow_symlinks=False)
+        watch.terminate()
+        said = watch.communicate(timeout=100)[1]
+    assert "cannot remove" in said
+    assert "the link is another user's" in said
+    assert foreign_link.read_text().startswith("#")
 
 
 def test_output_into_a_folder_that_is_not_there(hakmem: Command, pid: int, tmp_path: Path) -> None:

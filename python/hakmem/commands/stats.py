@@ -24,7 +24,7 @@ from hakmem.inside.process import Process, resident_now
 from hakmem.inside.statistics import statistics_of
 from hakmem.inside.stats_report import heading_of, print_stats
 from hakmem.inside.target import LONGEST_ENDING_SECONDS, Target, open_running, open_target
-from hakmem.output import STANDARD_OUTPUT, OutputFile, write_whole
+from hakmem.output import STANDARD_OUTPUT, OutputFile, require_own_link, write_whole
 from hakmem.units import shown_seconds
 
 _ATTEMPTS = 5
@@ -144,6 +144,7 @@ def _gone_with_the_watch(output: Path) -> Iterator[Callable[[], None]]:
 def _take_away(output: Path) -> None:
     done = "is removed"
     try:
+        require_own_link(output)
         try:
             output.resolve().unlink(missing_ok=True)
         except OSError:  # as of a folder that is closed
