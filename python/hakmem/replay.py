@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from hakmem.errors import HakmemError
+
 _CHUNK = 1 << 16
 
 
@@ -59,6 +61,7 @@ class _Recorder(Feed):
         descriptor, self._sink = os.pipe()
         super().__init__(descriptor)
         self._recording = recording
+        self._problem: HakmemError | None = None
         self._stopped, self._stop = os.pipe()
         self._thread = threading.Thread(target=self._copy, daemon=True)
 
@@ -71,24 +74,42 @@ class _Recorder(Feed):
         os.close(self._stop)
         self._thread.join()
         os.close(self._stopped)
+        if self._problem:
+            raise self._problem
 
     def _copy(self) -> None:
-        with suppress(BrokenPipeError):
-            while self._stopped not in select.select([0, self._stopped], [], [])[0]:
-                chunk = os.read(0, _CHUNK)
-                if not chunk or not self._hand_on(chunk):
-                    break
-        os.close(self._sink)
+        try:
+            with suppress(BrokenPipeError):
+                while self._stopped not in select.select([0, self._stopped], [], [])[0]:
+                    chunk = os.read(0, _CHUNK)
+                    if not chunk or not self._hand_on(chunk):
+                        break
+        except HakmemError as error:
+            self._problem = error
+        except OSError as error:
+            self._problem = HakmemError(f"cannot read the input: {error.strerror}")
+        finally:
+            os.close(self._sink)  # or the program would wait for more
 
     def _hand_on(self, chunk: bytes) -> bool:
         """False if the program ended first."""
-        os.write(self._recording, chunk)
+        self._keep(chunk)
         while chunk:
             if select.select([self._stopped], [self._sink], [])[0]:
                 return False
             with suppress(BlockingIOError):
                 chunk = chunk[os.write(self._sink, chunk) :]
         return True
+
+    def _keep(self, chunk: bytes) -> None:
+        try:
+            while chunk:
+                chunk = chunk[os.write(self._recording, chunk) :]
+        except OSError as error:
+            raise HakmemError(
+                f"cannot keep the input for further rounds in '{tempfile.gettempdir()}': {error.strerror}; "
+                "set TMPDIR to a folder with more room, or give the input as a file"
+            ) from error
 
 
 def _temporary_file() -> int:

@@ -337,6 +337,18 @@ def test_input_that_nobody_reads_or_ends_is_no_obstacle(hakmem: Command) -> None
     assert outcome.status == 0
 
 
+@pytest.mark.parametrize("arguments", [["versus"], ["compare", "--allocators", "system"], ["tune"]])
+def test_input_that_cannot_be_kept_ends_it(hakmem: Command, tmp_path: Path, arguments: list[str]) -> None:
+    runs = tmp_path / "runs"
+    # No file may have more than so many KiB; the kernel writes the part that fits, and refuses the next.
+    command = Command(["sh", "-c", 'ulimit -f 100; exec "$@"', "sh", *hakmem.arguments], hakmem.environment)
+    outcome = command(*arguments, "sh", "-c", f"echo run >> {runs}; cat >/dev/null", stdin="line\n" * 200_000)
+    assert outcome.status == 1
+    assert "cannot keep the input for further rounds in" in outcome.error_line()
+    assert "File too large; " in outcome.error_line()
+    assert runs.read_text() == "run\n"
+
+
 def test_closed_streams_are_no_obstacle(hakmem: Command, tmp_path: Path) -> None:
     report = tmp_path / "report"
     line = f"{hakmem.arguments[0]} versus --runs 1 --report {report} true <&- >&- 2>&-"
