@@ -44,7 +44,7 @@ def print_comparison(to: Console, command: str, comparison: Comparison) -> None:
         to.print("Interrupted: no further rounds.")
     _print_statuses(to, comparison)
     if comparison.summary:
-        to.print(Text("HAKMEM's own summary of its last round", style="bold"))
+        to.print(Text("HAKMEM's own summary of one more round, whose figures do not count", style="bold"))
         to.print(Text(comparison.summary.rstrip("\n")), soft_wrap=True)
     elif ours and not comparison.interrupted:
         to.print("The program left no HAKMEM summary: a signal or _exit ended it.")
@@ -97,7 +97,7 @@ def _print_statuses(to: Console, comparison: Comparison) -> None:
         return
     to.print(Text("The program did not end alike in all rounds:", style="bold red"))
     groups: dict[tuple[str, int], list[Round]] = {}
-    for entry in comparison.rounds:
+    for entry in comparison.all_rounds():
         groups.setdefault((entry.side, entry.measurement.status), []).append(entry)
     for (side, status), entries in groups.items():
         numbers = ", ".join(str(entry.number) for entry in entries)

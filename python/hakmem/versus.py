@@ -22,43 +22,46 @@ LIBC_SIDE = "libc"
 @dataclass
 class Comparison:
     rounds: list[Round] = field(default_factory=list)
-    summary: str = ""  # HAKMEM's own, of its last round
+    for_summary: Round | None = None  # a round of its own, whose figures do not count: writing one costs
+    summary: str = ""  # HAKMEM's own, of that round
     interrupted: bool = False
 
     def side(self, name: str) -> list[Round]:
         return [entry for entry in self.rounds if entry.side == name]
 
+    def all_rounds(self) -> list[Round]:
+        return [*self.rounds, *([self.for_summary] if self.for_summary else [])]
+
     def consistent(self) -> bool:
-        return len({entry.measurement.status for entry in self.rounds}) == 1
+        return len({entry.measurement.status for entry in self.all_rounds()}) == 1
 
     def exit_status(self) -> int:
         """The first round's, or the first failure if a later round failed."""
-        codes = [shell_status(entry.measurement.status) for entry in self.rounds]
+        codes = [shell_status(entry.measurement.status) for entry in self.all_rounds()]
         return next((code for code in codes if code), 0)
 
 
 def compare(
     program: Path, arguments: tuple[str, ...], library: Path, runs: int, *, polling: bool = False
 ) -> Comparison:
-    """Rounds HAKMEM, libc, HAKMEM, libc …; the first one's output is shown, the others' is not."""
+    """Rounds HAKMEM, libc, HAKMEM, libc …, and one more on HAKMEM for its summary; the first one's output is
+    shown, the others' is not."""
     result = Comparison()
     environments = {
         HAKMEM_SIDE: preload.with_hakmem(os.environ, library),
         LIBC_SIDE: preload.without_hakmem(os.environ),
     }
     stdin = Input()
+    total = 2 * runs + 1
     with SignalGuard() as guard, tempfile.TemporaryDirectory(prefix="hakmem-") as folder:
-        for number in range(1, 2 * runs + 1):
+        for number in range(1, total + 1):
             side = HAKMEM_SIDE if number % 2 else LIBC_SIDE
             environment = environments[side]
-            if number == 2 * runs - 1:
-                environment = {
-                    **environment,
-                    "HAKMEM_STATS": "1",
-                    "HAKMEM_STATS_FILE": str(Path(folder, "%p")),
-                }
+            if number == total:
+                wanted = {"HAKMEM_STATS": "1", "HAKMEM_STATS_FILE": str(Path(folder, "%p"))}
+                environment = {**environment, **wanted}
             try:
-                begin_round(number, 2 * runs, side, guard)
+                begin_round(number, total, side, guard)
             except StoppedError:
                 result.interrupted = True
                 break
@@ -68,7 +71,11 @@ def compare(
                 partial(run_measured, program, arguments, environment, polling=polling),
                 library if number == 1 else None,
             )
-            result.rounds.append(Round(number, side, measurement, stderr_end))
+            entry = Round(number, side, measurement, stderr_end)
+            if number == total:
+                result.for_summary = entry
+            else:
+                result.rounds.append(entry)
             # A reader that left the first round's output wants no more of them.
             if measurement.interrupted or (number == 1 and measurement.status == signal.SIGPIPE):
                 result.interrupted = True
@@ -79,8 +86,9 @@ def compare(
                     "LD_PRELOAD, or ends in a statically linked program",
                     EXIT_NOT_EXECUTABLE,
                 )
-        for entry in result.side(HAKMEM_SIDE):
-            own = Path(folder, str(entry.measurement.pid))  # the program's children write theirs beside it
+        if result.for_summary:
+            # The program's children write theirs beside it.
+            own = Path(folder, str(result.for_summary.measurement.pid))
             if own.is_file():
                 result.summary = own.read_text(encoding="utf-8", errors="replace")
     return result

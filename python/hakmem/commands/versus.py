@@ -25,7 +25,8 @@ def versus(runs: int, polling: bool, report: Path, command: tuple[str, ...]) -> 
 
     The first round, on HAKMEM, reads and writes as if run alone; the output of the others is
     dropped. Every round gets the same standard input, except from a terminal: only the first reads
-    that. The exit status is the program's (128 and the signal's number, if one killed it); where
+    that. One more round, on HAKMEM, does not count: its own summary is of that one. The exit status is
+    the program's (128 and the signal's number, if one killed it); where
     rounds differ, the first failure's.
     """
 
