@@ -43,6 +43,7 @@ class Program:
 
     statistics: Mapping[str, Any] = field(default_factory=dict)
     answers: Mapping[int, str] = field(default_factory=dict)  # by kind of request; others are done without
+    answer_bytes: int | None = None  # how long an answer is made by a hole at its end
     errors: Mapping[int, int] = field(default_factory=dict)  # errno by kind of request
     idle: bool = False  # never answers
     hesitates: Mapping[int, float] = field(default_factory=dict)  # seconds from taking a kind up to doing it
@@ -200,6 +201,8 @@ def _answer(memory: mmap.mmap, program: Program, sequence: int, kind: int) -> No
         path = Path(os.fsdecode(bytes(memory[PATH]).split(b"\0")[0]))
         with path.open("x", errors="surrogateescape") as file:
             file.write(answer)
+            if program.answer_bytes is not None:
+                file.truncate(program.answer_bytes)
         path.chmod(0o600)
     struct.pack_into("<i", memory, DONE_OFFSET + 4, error)
     struct.pack_into("<I", memory, DONE_OFFSET, sequence)

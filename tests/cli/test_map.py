@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -26,9 +26,11 @@ RUNS = [
 ]
 
 
-def slab_map(runs: list[list[int]]) -> str:
-    region = {"base": f"{BASE:#x}", "bytes": 1 << 28, "slabs": runs}
-    return json.dumps({"slab_bytes": SLAB, "superslab_bytes": SUPERSLAB, "regions": [region]})
+def slab_map(
+    runs: Sequence[Sequence[float]], each: int = SLAB, superslab: int = SUPERSLAB, region_bytes: int = 1 << 34
+) -> str:
+    region = {"base": f"{BASE:#x}", "bytes": region_bytes, "slabs": runs}
+    return json.dumps({"slab_bytes": each, "superslab_bytes": superslab, "regions": [region]})
 
 
 @pytest.fixture
@@ -147,3 +149,32 @@ def test_default_name(drawing: Command, pid: int, tmp_path: Path) -> None:
 
 
 _RUN = "import hakmem.cli; hakmem.cli.main()"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[" * 100_000, "cannot be read"),
+        (slab_map(RUNS, each=0), "cannot be read"),
+        (slab_map(RUNS, superslab=0), "cannot be read"),
+        (slab_map([[0, 1, 2, 64, 1, 10**400]]), "cannot be read"),
+        (slab_map([[0, 10**12, 3, 1, 1, 1]]), "outside of its region"),
+        (slab_map([[-1, 1, 3, 1, 1, 1]]), "outside of its region"),
+        (slab_map([[0, 10**12, 3, 1, 1, 1]], region_bytes=10**18), "too many to draw"),
+        (slab_map([[0, 1 << 12, 3, 1, 1, 1]] * (1 << 14)), "too many to draw"),
+        (slab_map(RUNS, superslab=10**18), "too many to draw"),
+    ],
+)
+def test_an_answer_that_no_library_gives(hakmem: Command, text: str, said: str) -> None:
+    with running(Program(sample_statistics(), {3: text})) as process:
+        outcome = hakmem("map", str(process.pid), "--text")
+    assert outcome.status == 1
+    assert said in outcome.error_line()
+
+
+def test_more_live_blocks_than_there_are(hakmem: Command) -> None:
+    runs = [[0, 1, 2, 64, 1, float("inf")], [1, 1, 2, 64, 1, float("nan")]]
+    with running(Program(sample_statistics(), {3: slab_map(runs)})) as process:
+        outcome = hakmem("map", str(process.pid), "--text")
+    assert outcome.status == 0, outcome.stderr
+    assert f"{BASE:#x}  █▁" in outcome.stdout

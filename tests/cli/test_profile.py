@@ -169,7 +169,8 @@ def test_arguments_that_make_no_sense(
 
 
 @pytest.mark.parametrize(
-    ("kind", "answer"), [("heap", "no profile"), ("fragmentation", "{"), ("sites", "[]")]
+    ("kind", "answer"),
+    [("heap", "no profile"), ("fragmentation", "{"), ("sites", "[]"), ("sites", "[" * 100_000)],
 )
 def test_an_answer_that_is_no_profile(hakmem: Command, kind: str, answer: str, tmp_path: Path) -> None:
     with running(Program(STATISTICS, {1: answer, 2: answer, 4: answer})) as process:
@@ -185,6 +186,8 @@ def test_an_answer_that_is_no_profile(hakmem: Command, kind: str, answer: str, t
         ("fragmentation", '{"sites": [5]}'),
         ("sites", '{"sites": [5]}'),
         ("sites", '{"sites": [{"live_bytes": "x"}]}'),
+        ("sites", '{"sites": [{"live_bytes": 1' + "0" * 4000 + "}]}"),
+        ("fragmentation", '{"sites": [{"samples": 1' + "0" * 400 + ', "pinned_bytes": 1}]}'),
     ],
 )
 def test_an_answer_that_holds_what_no_library_writes(hakmem: Command, kind: str, answer: str) -> None:
@@ -192,6 +195,13 @@ def test_an_answer_that_holds_what_no_library_writes(hakmem: Command, kind: str,
         outcome = hakmem("profile", str(process.pid), "--kind", kind)
     assert outcome.status == 1
     assert "answer of the process is not as expected" in outcome.error_line()
+
+
+def test_an_answer_that_is_longer_than_any(hakmem: Command, tmp_path: Path) -> None:
+    with running(Program(STATISTICS, {1: "heap_v2/1"}, answer_bytes=(1 << 30) + 1)) as process:
+        outcome = hakmem("profile", str(process.pid), "-o", tmp_path / "out")
+    assert outcome.status == 1
+    assert "too long to be the library's" in outcome.error_line()
 
 
 def test_no_profile_goes_where_a_link_of_another_user_leads(

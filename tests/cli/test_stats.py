@@ -175,6 +175,16 @@ def test_a_file_that_is_not_the_librarys_has_no_say_over_the_terminal(hakmem: Co
     assert json.loads(outcome.stdout)["program"] == "\x9b31m"
 
 
+@pytest.mark.parametrize("command", ["stats", "top"])
+def test_names_that_read_as_markup_are_shown_as_they_are(hakmem: Command, command: str) -> None:
+    statistics = sample_statistics(fallbacks={"[/x]": 3}, heaps={"[red]": 4, "[/y]": 1}, program="[/z]")
+    with running(Program(statistics)) as process:
+        outcome = hakmem(command, *(["--once"] if command == "top" else []), str(process.pid))
+    assert outcome.status == 0, outcome.stderr
+    assert "3 [/x]" in outcome.stdout
+    assert command == "top" or "4 [red], 1 [/y]" in outcome.stdout
+
+
 def test_measure_asks_the_process_first(hakmem: Command, tmp_path: Path) -> None:
     log = tmp_path / "log"
     with running(Program(STATISTICS, log=str(log))) as process:

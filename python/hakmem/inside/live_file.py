@@ -37,6 +37,7 @@ WHEN_IT_ANSWERS = (
 )
 
 _LONGEST_TEXT_BYTES = 1 << 20  # the library's are at most 32 KiB
+_LONGEST_ANSWER_BYTES = 1 << 30
 _READ_ATTEMPTS = 100
 _POLL_SECONDS = 0.02
 # What a process answers at once is to be read before it publishes by itself again.
@@ -258,7 +259,13 @@ class LiveFile:
         except OSError as error:
             raise HakmemError(f"the process answered, but left no file '{path}': {error.strerror}") from error
         with os.fdopen(descriptor, "rb") as file:
-            return file.read()
+            size = os.fstat(descriptor).st_size
+            # As of the text: a sparse file costs nothing.
+            if size > _LONGEST_ANSWER_BYTES:
+                raise HakmemError(
+                    f"the process answered with {size} bytes, which is too long to be the library's"
+                )
+            return file.read(size)
 
     @contextmanager
     def _sole_client(self, seconds: float) -> Iterator[None]:

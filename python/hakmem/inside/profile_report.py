@@ -122,7 +122,7 @@ def _place_of(site: dict[str, Any]) -> str:
 def _document(raw: bytes, key: str) -> dict[str, Any]:
     try:
         document = json.loads(raw.decode("latin-1"))  # paths may be any bytes, escaped or not
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise HakmemError(f"the answer of the process is not JSON ({error}): {_OTHER_VERSION}") from error
     if not isinstance(document, dict) or not isinstance(document.get(key), list):
         raise HakmemError(f"the answer of the process has no '{key}': {_OTHER_VERSION}")
@@ -134,7 +134,7 @@ def understood() -> Iterator[None]:
     """What the answer holds may be anything, if it is not the library's."""
     try:
         yield
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
         raise HakmemError(
             f"the answer of the process is not as expected ({error}): {_OTHER_VERSION}"
         ) from error

@@ -11,6 +11,7 @@ from hakmem.errors import HakmemError
 from hakmem.units import shown_bytes, shown_count, shown_share
 
 _SPARSE = 0.25
+_MOST_SLABS = 1 << 25  # 2 TiB: whatever an answer claims, this command holds no more of it
 
 
 class State(IntEnum):
@@ -64,28 +65,39 @@ def parse_slab_map(raw: bytes) -> SlabMap:
     try:
         document = json.loads(raw)
         slab_bytes = int(document["slab_bytes"])
-        superslab_bytes = int(document["superslab_bytes"])
-        superslabs = [
-            superslab
-            for region in document["regions"]
-            for superslab in _superslabs(region, slab_bytes, superslab_bytes)
-        ]
-    except (ValueError, KeyError, TypeError) as error:
+        each = int(document["superslab_bytes"]) // slab_bytes
+        superslabs: list[Superslab] = []
+        room = _MOST_SLABS
+        for region in document["regions"]:
+            rows = _superslabs(region, slab_bytes, each, room)
+            superslabs += rows
+            room -= each * len(rows)
+    except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
         raise HakmemError(
             f"the process's slab map cannot be read ({error!r}); is its library of this version?"
         ) from error
     return SlabMap(slab_bytes, superslabs)
 
 
-def _superslabs(region: Mapping[str, Any], slab_bytes: int, superslab_bytes: int) -> Iterator[Superslab]:
+def _superslabs(region: Mapping[str, Any], slab_bytes: int, each: int, room: int) -> list[Superslab]:
     """Up to the last one in which a slab was ever used."""
-    cells: dict[int, Cell] = {}
-    for index, run, state, _, blocks, live_blocks in region["slabs"]:
-        cell = Cell(State(state), live_blocks / blocks if blocks else 0.0)
-        cells.update((slab, cell) for slab in range(index, index + run))
     base = int(region["base"], 16)
-    each = superslab_bytes // slab_bytes
-    unused = Cell(State.FREE_CLEAN)
-    for first in range(0, max(cells, default=-1) + 1, each):
-        row = tuple(cells.get(index, unused) for index in range(first, first + each))
-        yield Superslab(base + first * slab_bytes, row)
+    slabs = region["bytes"] // slab_bytes
+    runs = [(index, index + run, _cell(*rest)) for index, run, *rest in region["slabs"]]
+    if any(not 0 <= start <= end <= slabs for start, end, _ in runs):
+        raise ValueError(f"a run of slabs outside of its region {base:#x}")
+    rows = -(-max((end for _, end, _ in runs), default=0) // each)
+    if rows * each > room or sum(end - start for start, end, _ in runs) > room:
+        raise HakmemError(
+            f"the process's slab map has over {shown_count(_MOST_SLABS)} slabs: too many to draw"
+        )
+    cells = [Cell(State.FREE_CLEAN)] * (rows * each)
+    for start, end, cell in runs:
+        cells[start:end] = [cell] * (end - start)
+    firsts = range(0, len(cells), each)
+    return [Superslab(base + first * slab_bytes, tuple(cells[first : first + each])) for first in firsts]
+
+
+def _cell(state: int, _: int, blocks: int, live_blocks: int) -> Cell:
+    share = live_blocks / blocks if blocks else 0.0
+    return Cell(State(state), min(1.0, max(0.0, share)))

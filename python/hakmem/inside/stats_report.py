@@ -71,8 +71,9 @@ def print_stats(
     to.print(_stages_table(statistics))
     to.print()
     heaps = statistics.numbers("heaps")
-    to.print("heaps: " + ", ".join(f"{count} {state}" for state, count in heaps.items()))
-    to.print("fall-backs: " + shown_fallbacks(statistics))
+    # Names come from the page, on which anybody may have put what reads as markup.
+    to.print(Text("heaps: " + ", ".join(f"{count} {state}" for state, count in heaps.items())))
+    to.print(Text("fall-backs: " + shown_fallbacks(statistics)))
     if options := statistics.section("options"):
         to.print(Text("options set: " + ", ".join(f"{name}={value}" for name, value in options.items())))
 
