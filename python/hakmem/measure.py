@@ -2,7 +2,6 @@
 
 import os
 import resource
-import select
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hakmem import small_start, trace
+from hakmem.inside.process import ending_of
 from hakmem.proc import kilobytes, stat_fields, status_fields
 from hakmem.program import cannot_execute
 from hakmem.signals import SignalGuard
@@ -233,13 +233,10 @@ def _wait_traced(pid: int, observed: _Observed, look_for: Path | None) -> tuple[
 
 
 def _wait_polling(pid: int, observed: _Observed) -> tuple[int, resource.struct_rusage]:
-    ended = os.pidfd_open(pid)
-    try:
-        while not select.select([ended], [], [], _POLL_SECONDS)[0]:
+    with ending_of(pid) as ended:
+        while not ended(_POLL_SECONDS):
             observed.look(pid)
         observed.look_at_ended(pid)
-    finally:
-        os.close(ended)
     _, status, usage = os.wait4(pid, 0)
     return status, usage
 

@@ -2,6 +2,7 @@
 
 import click
 
+from hakmem.errors import HakmemError
 from hakmem.inside.asking import WAIT_OPTION, ask
 from hakmem.inside.live_file import Kind
 from hakmem.inside.parameters import PID
@@ -23,5 +24,7 @@ def collect(*, pid: int, wait: float) -> None:
         before = resident_bytes(pid)
         ask(target, Kind.COLLECT, wait)
         after = resident_bytes(pid)
+        if after == 0 or not target.alive():
+            raise HakmemError(f"{target} has ended since it answered: nothing of it is resident any more")
         less = f"{shown_bytes(before - after)} less" if after < before else "no less than before"
         click.echo(f"{target} has {shown_bytes(after)} resident, {less}; 'hakmem stats {pid}' says of what")
