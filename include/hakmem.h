@@ -58,7 +58,7 @@ HAK_EXPORT void hak_free(void *ptr);
  * as in hak_free; of a block of libc's it is what libc says. */
 HAK_EXPORT size_t hak_usable_size(const void *ptr);
 
-/* Bytes that a request of `size` would get at least, as of now; 0 above PTRDIFF_MAX. (It may
+/* Bytes that a request of `size` would get at least, as of now; 0 above PTRDIFF_MAX. (From 2 KiB on it may
  * get a free block of a larger class, before a new page is touched.) Later it may be less, when the program
  * has got classes of its own: ask for what this says, or ask hak_usable_size of the block. */
 HAK_EXPORT size_t hak_good_size(size_t size);
@@ -67,8 +67,8 @@ HAK_EXPORT size_t hak_good_size(size_t size);
 
 /* Requests up to 1 KiB (tiny) and up to 64 KiB (mid) are rounded up to a size class; larger ones
  * have none. Classes are numbered from 0, tiny first, in the order of their block size. A program that
- * fills slab after slab with mid blocks of one size gets blocks of that size instead of the class's;
- * hak_good_size says what a request gets at least, and hak_usable_size what it got. */
+ * fills the first slabs of a class with mid blocks of one size gets blocks of that size instead of the
+ * class's; hak_good_size says what a request gets at least, and hak_usable_size what it got. */
 HAK_EXPORT int hak_size_class_count(void);                   /* tiny and mid classes together */
 HAK_EXPORT int hak_tiny_class_count(void);                   /* tiny classes, which are the first ones */
 HAK_EXPORT int hak_size_class_of(size_t size);               /* -1 and EINVAL above the mid lane */
@@ -223,11 +223,10 @@ typedef struct hak_stats {
     uint64_t purges, purged_bytes, system_calls;
     uint64_t decayed_bytes;   /* part of purged_bytes: not because of the bound, but because they lay idle */
     uint64_t populated_bytes; /* slab runs faulted in ahead of use, because they will be filled */
-    uint64_t
-        page_faults_avoided;  /* faults that the program was spared by that, and by the same for realloc */
-    uint64_t heaps_reclaimed; /* taken from threads that slept */
-    uint64_t exact_classes;   /* size classes made for this program */
-    uint64_t fallbacks;       /* all reasons together; hak_stats_print names them */
+    uint64_t page_faults_avoided; /* that the program was spared by that, and where realloc copies */
+    uint64_t heaps_reclaimed;     /* taken from threads that slept */
+    uint64_t exact_classes;       /* size classes made for this program */
+    uint64_t fallbacks;           /* all reasons together; hak_stats_print names them */
 } hak_stats_t;
 
 HAK_EXPORT void hak_stats_get(hak_stats_t *out);

@@ -37,8 +37,9 @@ static _Atomic size_t asking; /* blocks that ask; relaxed everywhere: a limit th
 /* Blocks whose last superslab came ahead, because they grow by steps. relaxed everywhere: as `asking` */
 static _Atomic size_t next_ahead;
 
-/* Whether the program may have asked for huge pages in a block of its own without notice, because its madvise
- * is not the library's (api/advice.c). relaxed everywhere: it is set before there are blocks */
+/* Whether the program may have asked for huge pages in a block of its own: where its madvise is not the
+ * library's (api/advice.c), that is not known. relaxed everywhere: the program itself must see to it that the
+ * block is freed after that call */
 #ifdef HAKMEM_SHARED
 static _Atomic bool program_asks;
 #else
@@ -67,8 +68,10 @@ static void note_asking(struct slab *head) {
     }
 }
 
-void huge_pages_note_asked(struct slab *head) {
+RARE void huge_pages_note_asked(struct slab *head) {
+    lock_acquire(&arena.lock); /* several threads may ask, each for its part */
     note_asking(head);
+    lock_release(&arena.lock);
 }
 
 /* Asks the kernel for huge pages in superslabs first..end-1 of the run, unless too many blocks do. */

@@ -29,11 +29,11 @@ void huge_pages_given(struct slab *head, bool resident);
 void huge_pages_shortened(struct slab *head, size_t bytes);
 /* A huge block of `had` bytes now has `bytes`, with the same contents, in the run of `head`. */
 void huge_pages_grown(struct slab *head, size_t had, size_t bytes);
-/* The program asks for huge pages in the block of `head`, whose run is as long as one at least; its caller
- * has the block. What it asked ends with the block. */
-void huge_pages_note_asked(struct slab *head);
-/* It may ask for them without notice: from now on each block that is given back asks no more. */
+/* The program asks for huge pages somewhere: from now on each block that is given back asks no more. */
 void huge_pages_note_program_asks(void);
+/* It asks for them in the block of `head`, whose run is as long as one at least; the caller has the block,
+ * perhaps with other threads. */
+void huge_pages_note_asked(struct slab *head);
 /* The pages of the run of `from`, with what they ask of the kernel, were moved to that of `to`. */
 void huge_pages_moved(struct slab *from, struct slab *to);
 

@@ -195,6 +195,8 @@ static bool grow_if_busy(struct heap *heap, struct magazine *m, unsigned size_cl
     return false;
 }
 
+/* Requests for blocks from this size on may get one of a larger class. */
+#define BORROWER_BYTES 2048
 /* Larger classes whose magazines are looked at before the class's own slabs, which take longer. */
 #define LENDERS_BEFORE_SLABS 1
 /* Larger classes whose magazines, and whose slabs, are looked at before a page is touched that never was. */
@@ -302,7 +304,7 @@ static void *refill(struct heap *heap, unsigned size_class, bool may_borrow) {
 }
 
 NOINLINE void *heap_refill(struct heap *heap, unsigned size_class, bool may_borrow) {
-    may_borrow = may_borrow && size_classes[size_class].borrows;
+    may_borrow = may_borrow && size_classes[size_class].bytes >= BORROWER_BYTES;
     void *borrowed = may_borrow ? borrow(heap, size_class, LENDERS_BEFORE_SLABS) : NULL;
     if (borrowed != NULL) {
         return borrowed;

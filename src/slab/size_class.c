@@ -7,8 +7,6 @@ struct size_class_use size_class_uses[EXACT_CLASSES];
 static struct growth {
     _Atomic uint32_t largest_before; /* request of the window before; relaxed everywhere: as `largest` */
     _Atomic uint32_t slabs;          /* of the class's runs so far; relaxed everywhere: a count */
-    _Atomic uint32_t window_end;     /* what `slabs` is then, or 0; relaxed everywhere: of those who set it
-                                      * only one goes on, and which does not matter */
     _Atomic bool defined; /* somebody writes the exact class, or has; relaxed: exact_bytes publishes it */
 } growths[EXACT_CLASSES];
 
@@ -20,10 +18,10 @@ static struct growth {
 #define RUN_TAIL_PART 16
 #define RUN_WASTE_PART 128
 
-/* A window: a spaced class is looked at each time that it has got so many slabs more, and this part of all
- * that it had. */
+/* A window: a spaced class is looked at each time that it has got so many slabs more, WINDOWS times at
+ * most. */
 #define WINDOW_SLABS 8
-#define WINDOW_PART 4
+#define WINDOWS 8
 /* An exact class must save at least this part of each block. */
 #define EXACT_SAVES_PART 128
 
@@ -44,12 +42,6 @@ static struct growth {
      : (magazine_bytes) / (bytes) < MAGAZINE_BLOCKS_LEAST(bytes) ? MAGAZINE_BLOCKS_LEAST(bytes)              \
                                                                  : (magazine_bytes) / (bytes))
 
-/* Requests for blocks from this size on may get one of a larger class. So may those for an exact class that
- * was made when the spaced one had got more than OLD_SLABS: what the program frees of that would serve for
- * next to nothing else. (Of fewer slabs it is not worth the slow path for each block.) */
-#define BORROWER_BYTES 2048
-#define OLD_SLABS 32
-
 #define CLASS_IN_RUN(bytes_, run_slabs_, magazine_bytes)                                                     \
     {                                                                                                        \
         .reciprocal = ((uint64_t)1 << RECIPROCAL_SHIFT) / (bytes_) + 1,                                      \
@@ -57,7 +49,7 @@ static struct growth {
         .bytes = (uint32_t)(bytes_), .blocks = (uint32_t)(RUN_BYTES(run_slabs_) / (bytes_)),                 \
         .words = (uint16_t)((RUN_BYTES(run_slabs_) / (bytes_) + 63) / 64),                                   \
         .magazine_blocks = (uint16_t)MAGAZINE_BLOCKS(bytes_, magazine_bytes),                                \
-        .run_slabs = (uint8_t)(run_slabs_), .borrows = (bytes_) >= BORROWER_BYTES,                           \
+        .run_slabs = (uint8_t)(run_slabs_),                                                                  \
     }
 
 /* The spaced classes are constants of the file, so that no process pays for working them out. Of each of the
@@ -154,17 +146,6 @@ void size_class_init(size_t magazine_bytes) {
     }
 }
 
-/* Whether the class's `slabs` more end a window; the next one has begun then. True for one of the threads
- * that come here at once. */
-static bool window_has_ended(struct growth *growth, uint32_t slabs) {
-    uint32_t has = atomic_fetch_add_explicit(&growth->slabs, slabs, memory_order_relaxed) + slabs;
-    uint32_t end = atomic_load_explicit(&growth->window_end, memory_order_relaxed);
-    uint32_t next = has + (uint32_t)max_size(has / WINDOW_PART, WINDOW_SLABS);
-    return has >= max_size(end, WINDOW_SLABS) &&
-           atomic_compare_exchange_strong_explicit(&growth->window_end, &end, next, memory_order_relaxed,
-                                                   memory_order_relaxed);
-}
-
 void size_class_grow(unsigned size_class) {
     if (size_class < TINY_CLASSES || size_class >= SPACED_CLASSES) {
         return;
@@ -172,8 +153,10 @@ void size_class_grow(unsigned size_class) {
     const struct size_class *s = &size_classes[size_class];
     struct size_class_use *use = &size_class_uses[size_class - TINY_CLASSES];
     struct growth *growth = &growths[size_class - TINY_CLASSES];
-    if (!window_has_ended(growth, s->run_slabs)) {
-        return;
+    uint32_t had = atomic_fetch_add_explicit(&growth->slabs, s->run_slabs, memory_order_relaxed);
+    uint32_t window = (had + s->run_slabs) / WINDOW_SLABS;
+    if (had / WINDOW_SLABS == window || window > WINDOWS) {
+        return; /* of the threads that come here at once, one goes on for each window */
     }
     uint32_t largest = atomic_exchange_explicit(&use->largest, 0, memory_order_relaxed);
     /* Of sizes spread evenly, the largest is another one in each window, and not worth a class. */
@@ -184,7 +167,6 @@ void size_class_grow(unsigned size_class) {
         !atomic_exchange_explicit(&growth->defined, true, memory_order_relaxed)) {
         struct size_class c = CLASS_IN_RUN(exact, choose_run(exact), SIZE_CLASS_MAGAZINE_BYTES);
         c.magazine_blocks = s->magazine_blocks;
-        c.borrows = c.borrows || atomic_load_explicit(&growth->slabs, memory_order_relaxed) > OLD_SLABS;
         size_classes[size_class + EXACT_CLASSES] = c;
         /* release pairs with the acquire in size_class_for_mid and size_class_exists */
         atomic_store_explicit(&use->exact_bytes, (uint32_t)exact, memory_order_release);

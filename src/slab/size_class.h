@@ -33,7 +33,6 @@ struct size_class {
     uint16_t words;           /* bitmap words in use */
     uint16_t magazine_blocks; /* most that a magazine may hold */
     uint8_t run_slabs;        /* length of a run */
-    bool borrows;             /* a request may get a block of a larger class */
 };
 
 /* Offsets in a run are below 2^21 and blocks below 2^16 + 1 bytes: with 40 bits the product stays
@@ -104,9 +103,10 @@ static inline unsigned size_class_for(size_t size) { /* size <= MID_MAX_BYTES */
 
 /* To be called when `size_class` gets another run. Where a program fills slab after slab of a spaced class of
  * the mid lane and never asks for blocks as large as they are, the largest that it did ask for becomes an
- * exact class: a program whose blocks are all of 40,000 bytes then loses 0.1 % of them, not 2.4 %. However
- * late that is: a program may begin with other sizes. Classes spaced so closely from the start would each
- * keep partly-used slabs, which costs programs with mixed sizes far more. Any thread. */
+ * exact class: a program whose blocks are all of 40,000 bytes then loses 0.1 % of them, not 2.4 %. Decided
+ * early or not at all, because the free blocks of the spaced class serve fewer requests afterwards. Classes
+ * spaced so closely from the start would each keep partly-used slabs, which costs programs with mixed sizes
+ * far more. Any thread. */
 void size_class_grow(unsigned size_class);
 /* How many exact classes there are. */
 unsigned size_class_count_exact(void);
