@@ -1,8 +1,6 @@
 """Asks a library, through its C interface, for its version and options."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +8,7 @@ from pathlib import Path
 from hakmem.ending import ending_of_code, last_words
 from hakmem.errors import HakmemError
 from hakmem.preload import without_hakmem
+from hakmem.script import run_script
 
 _PROGRAM = Path(__file__).with_name("library_facts_program.py")
 
@@ -34,16 +33,8 @@ class Facts:
 
 def facts_of(library: Path, environment: Mapping[str, str]) -> Facts:
     """What `library` says of itself in `environment`, which has nothing written of that."""
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", _PROGRAM, library],
-        # Not preloaded, too: it would publish the small program's figures.
-        env=without_hakmem(environment),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        errors="replace",
-        check=False,
-    )
+    # Not preloaded, too: it would publish the small program's figures.
+    done = run_script(_PROGRAM, str(library), environment=without_hakmem(environment))
     try:
         found = json.loads(done.stdout)
         if "problem" in found:

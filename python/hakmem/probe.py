@@ -3,13 +3,13 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from hakmem.ending import ending_of_code, last_words
 from hakmem.errors import HakmemError
+from hakmem.script import run_script
 
 _PROGRAM = Path(__file__).with_name("probe_program.py")
 _HANG_SECONDS = 30
@@ -27,18 +27,8 @@ def probe(library: Path | None, environment: Mapping[str, str]) -> Probe:
 
     None stands for the system's own malloc.
     """
-    command = [sys.executable, "-I", "-S", str(_PROGRAM)]
     try:
-        done = subprocess.run(
-            command,
-            env=_without_settings(environment),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=_HANG_SECONDS,
-            check=False,
-        )
+        done = run_script(_PROGRAM, environment=_without_settings(environment), timeout=_HANG_SECONDS)
     except subprocess.TimeoutExpired:
         raise HakmemError(f"a small program hung for {_HANG_SECONDS} s on it") from None
     if done.returncode != 0:

@@ -147,16 +147,6 @@ struct heap *heap_disown(heap_slot *slot) {
     return heap;
 }
 
-/* Retires the current slabs of the classes from `first_class` on. */
-static void retire(struct heap *heap, unsigned first_class) {
-    for (unsigned w = first_class / 64; w < sizeof heap->used_bins / sizeof heap->used_bins[0]; w++) {
-        uint64_t below = w == first_class / 64 ? bits_below(first_class % 64) : 0;
-        for (uint64_t bits = heap->used_bins[w] & ~below; bits != 0; bits &= bits - 1) {
-            bin_retire(heap, w * 64 + bit_lowest(bits));
-        }
-    }
-}
-
 /* Adds what the heap has counted for itself to what counts for all. */
 COLD static void settle_counts(struct heap *heap) {
     slack_settle(heap);
@@ -164,9 +154,19 @@ COLD static void settle_counts(struct heap *heap) {
     tails_settle(&heap->runs.tails_later_bytes);
 }
 
+/* Retires the current slabs of the classes from `first_class` on, and settles the heap's counts. */
+static void retire(struct heap *heap, unsigned first_class) {
+    for (unsigned w = first_class / 64; w < sizeof heap->used_bins / sizeof heap->used_bins[0]; w++) {
+        uint64_t below = w == first_class / 64 ? bits_below(first_class % 64) : 0;
+        for (uint64_t bits = heap->used_bins[w] & ~below; bits != 0; bits &= bits - 1) {
+            bin_retire(heap, w * 64 + bit_lowest(bits));
+        }
+    }
+    settle_counts(heap);
+}
+
 void heap_retire_slabs(struct heap *heap) {
     retire(heap, 0);
-    settle_counts(heap);
 }
 
 static char *page_from(const void *address) {
@@ -261,7 +261,6 @@ COLD bool heap_trim_abandoned(void) {
 void heap_abandon(struct heap *heap, bool may_stay_warm) {
     heap_flush_all(heap, may_stay_warm ? FLUSH_THREAD_EXIT : FLUSH_RECLAIM);
     retire(heap, may_stay_warm ? TINY_CLASSES : 0);
-    settle_counts(heap);
     if (!may_stay_warm) {
         trim(heap);
     }

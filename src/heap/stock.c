@@ -134,6 +134,8 @@ uint64_t stocks_returned_blocks(void) {
 static size_t return_some(struct heap *self, struct heap *heap, unsigned size_class, size_t most) {
     void *blocks[RETURNED_AT_ONCE];
     size_t all = 0;
+    /* What is there now, and not what its owner may put there meanwhile. */
+    most = min_size(most, stock_count(heap, size_class));
     heap_enter(self);
     while (all < most && stock_count(heap, size_class) > 0) {
         size_t n = take(heap, size_class, blocks, min_size(most - all, RETURNED_AT_ONCE));
@@ -149,15 +151,14 @@ static size_t return_some(struct heap *self, struct heap *heap, unsigned size_cl
 }
 
 size_t stock_return(struct heap *self, struct heap *heap, unsigned size_class) {
-    return return_some(self, heap, size_class, stock_count(heap, size_class)); /* as return_of_heap */
+    return return_some(self, heap, size_class, SIZE_MAX);
 }
 
 /* Returns up to `*most` blocks of the heap's stocks, and lowers `*most` by as many. */
 COLD static void return_of_heap(struct heap *self, struct heap *heap, size_t *most) {
     for (unsigned c = 0; c < TINY_CLASSES; c++) {
         if (*most > 0 && stock_count(heap, c) > 0) {
-            /* What is there now, and not what its owner may put there meanwhile. */
-            *most -= return_some(self, heap, c, min_size(*most, stock_count(heap, c)));
+            *most -= return_some(self, heap, c, *most);
         }
     }
 }
@@ -281,8 +282,7 @@ static bool is_unused(struct heap *heap, unsigned size_class) {
  * that the next look goes on with it. */
 static size_t return_unused(struct heap *self, struct heap *heap, unsigned size_class, size_t most) {
     struct stock *stock = &heap->stocks[size_class];
-    most = min_size(most, stock_count(heap, size_class));
-    if (most == 0 || !is_unused(heap, size_class)) {
+    if (most == 0 || stock_count(heap, size_class) == 0 || !is_unused(heap, size_class)) {
         return 0;
     }
     size_t n = return_some(self, heap, size_class, most);

@@ -78,18 +78,23 @@ static inline long minor_faults(void) {
     return usage.ru_minflt;
 }
 
-/* A value in kB from /proc/self/status, for example "VmRSS:". */
-static inline long status_kb(const char *field) {
-    FILE *status = fopen("/proc/self/status", "r");
-    REQUIRE(status != NULL);
+/* The number behind `field` in a file of the kernel's. */
+static inline long figure_in(const char *path, const char *field) {
+    FILE *file = fopen(path, "r");
+    REQUIRE(file != NULL);
     char line[256];
     long value = -1;
-    while (fgets(line, sizeof line, status))
+    while (fgets(line, sizeof line, file))
         if (strncmp(line, field, strlen(field)) == 0)
             value = strtol(line + strlen(field), NULL, 10);
-    fclose(status);
+    fclose(file);
     REQUIRE(value >= 0);
     return value;
+}
+
+/* A value in kB from /proc/self/status, for example "VmRSS:". */
+static inline long status_kb(const char *field) {
+    return figure_in("/proc/self/status", field);
 }
 
 #endif

@@ -10,25 +10,13 @@ enum { BLOCKS = 50, MIB = 1 << 20 };
 
 static const size_t ASKING_BYTES = (size_t)KIB << 10;
 
-/* A line of a file, as the format says. */
-static long number_in(const char *path, const char *format) {
-    char line[256];
-    long number = 0;
-    FILE *file = fopen(path, "r");
-    REQUIRE(file != NULL);
-    while (fgets(line, sizeof line, file) != NULL && sscanf(line, format, &number) != 1)
-        ;
-    fclose(file);
-    return number;
-}
-
 static long huge_pages(void) {
-    return number_in("/proc/self/smaps_rollup", "AnonHugePages: %ld") / 2048;
+    return figure_in("/proc/self/smaps_rollup", "AnonHugePages:") / 2048;
 }
 
 /* Of the whole machine. */
 static long huge_pages_split(void) {
-    return number_in("/proc/vmstat", "thp_split_page %ld");
+    return figure_in("/proc/vmstat", "thp_split_page ");
 }
 
 int main(void) {
