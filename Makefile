@@ -15,7 +15,7 @@ DEMO := $(BUILD)/examples/docserver
 CMD ?= $(DEMO)
 
 HAKMEM := $(VENV)/bin/hakmem
-CONFIGURE := cmake -G Ninja -S . -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
+CONFIGURE := cmake -G Ninja -S . -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DHAKMEM_WERROR=ON
 # A test that hangs fails after the timeout. Tests take two places each, but for those that mostly sleep: they wait as long
 # as they work, so that two for each processor keep it busy.
 CTEST := ctest --output-on-failure --timeout 300 --parallel $(shell expr 4 '*' "$$(nproc)")
@@ -30,12 +30,20 @@ PYTHON_FOLDERS := python bench tests
 STAMPS := $(BUILD)/.stamps
 tools_ready = $(STAMPS)/tools-$(1)
 
+# CMake and the virtual environment keep absolute paths: in a copy of the folder, or where it was moved, they would
+# build what the first one holds. So both note where they are, and are set up anew elsewhere.
+PLACE := $(STAMPS)/place
+ifneq ($(shell cat $(PLACE) $(VENV)/.ready 2>/dev/null | grep -vxF "$$(pwd -P)"),)
+$(shell rm -rf $(foreach folder,$(BUILD) $(wildcard $(BUILD)-* $(BUILD)/lint),$(folder)/CMakeCache.txt $(folder)/CMakeFiles \
+    $(folder)/build.ninja) $(PLACE) $(VENV)/.ready $(VENV)/.ready-bench)
+endif
+
 .PHONY: build library python run bench bench-full bench-programs test test-unit test-asan test-tsan test-clang \
         test-programs test-cli test-bench setup-programs setup-bench lint format install clean help
 
 build: library python ## Build the library, and the hakmem command in .venv (the default)
 
-library: $(BUILD)/build.ninja
+library: $(BUILD)/build.ninja $(PLACE)
 	@cmake --build $(BUILD)
 
 $(STAMPS)/tools-%: tools/setup.sh
@@ -46,14 +54,18 @@ $(STAMPS)/tools-%: tools/setup.sh
 $(BUILD)/build.ninja: | $(call tools_ready,build)
 	@$(CONFIGURE) -B $(BUILD) -DCMAKE_BUILD_TYPE=Release
 
+$(PLACE): $(BUILD)/build.ninja
+	@pwd -P > $@
+
 # The package is installed in place and finds the library in build/: nothing is built a second time.
 python: $(VENV)/.ready
 
 $(VENV)/.ready: pyproject.toml include/hakmem.h | $(call tools_ready,build)
-	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	@# One whose making was interrupted has no pip.
+	@$(VENV)/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
 	    --config-settings=wheel.cmake=false --editable '.[dev]'
-	@touch $@
+	@pwd -P > $@
 
 # What the benchmarks and their tests import beyond what the command needs.
 $(VENV)/.ready-bench: $(VENV)/.ready

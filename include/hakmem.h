@@ -102,7 +102,12 @@ typedef uintptr_t hak_site_t;
 #define HAK_SITE_STRING_(x) #x
 #define HAK_SITE_STRING(x) HAK_SITE_STRING_(x)
 /* The place in the source where HAK_SITE() stands: a pointer to "file:line". */
-#define HAK_SITE() ((hak_site_t)(const void *)(__FILE__ ":" HAK_SITE_STRING(__LINE__)))
+#define HAK_SITE() HAK_SITE_OF_(__FILE__ ":" HAK_SITE_STRING(__LINE__))
+#ifdef __cplusplus
+#define HAK_SITE_OF_(text) reinterpret_cast<hak_site_t>(static_cast<const void *>(text))
+#else
+#define HAK_SITE_OF_(text) ((hak_site_t)(const void *)(text))
+#endif
 
 /* hak_malloc, counted for `site`. */
 HAK_EXPORT void *hak_alloc_at(size_t size, hak_site_t site);
@@ -182,8 +187,9 @@ HAK_EXPORT int hak_option_info(int index, hak_option_info_t *out);
  * set only at start). */
 HAK_EXPORT int hak_option_set(const char *name, const char *value);
 
-/* A program may define this, to set options: "name=value,name=value". */
-extern const char *hakmem_conf;
+/* A program may define this, to set options: "name=value,name=value". The library sees it only where it is
+ * exported, which it is by default and, where this header is included, with -fvisibility=hidden, too. */
+HAK_EXPORT extern const char *hakmem_conf;
 
 /* Seeing inside */
 

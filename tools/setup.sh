@@ -38,9 +38,23 @@ compiler_problem() { # compiler_problem <command> <language>
     fi
 }
 
+libc_problem() {
+    local version major minor
+    # shellcheck disable=SC2086 # as above
+    version=$(echo '#include <malloc.h>' | ${CC:-cc} -dM -E -x c - 2>/dev/null |
+        sed -nE 's/^#define __GLIBC(_MINOR)?__ ([0-9]+)$/\2/p' | tr '\n' ' ')
+    read -r major minor <<<"$version"
+    if [[ -z ${minor:-} ]]; then
+        echo "no headers of glibc"
+    elif ((major * 1000 + minor < 2033)); then
+        echo "glibc $major.$minor is too old; glibc 2.33 or newer is needed"
+    fi
+}
+
 check_build() {
     local problem
     problem=$(compiler_problem "${CC:-cc}" c)
+    problem=${problem:-$(libc_problem)}
     [[ -z $problem ]] || lack "$problem" gcc libc6-dev
     problem=$(compiler_problem "${CXX:-c++}" c++)
     [[ -z $problem ]] || lack "$problem" g++

@@ -1,5 +1,6 @@
 /* Questions about sizes, and giving memory back on request. */
 #include "api/keep.h"
+#include "api/libc_serves.h"
 #include "api/names.h"
 #include "base/version.h"
 #include "heap/allocate.h"
@@ -22,7 +23,9 @@ size_t hak_usable_size(const void *p) {
 ALSO_NAMED(malloc_usable_size, hak_usable_size, size_t, (const void *p))
 
 size_t hak_good_size(size_t size) {
-    runtime_start();
+    if (UNLIKELY(runtime_libc_forced())) {
+        return size > REQUEST_MAX_BYTES ? 0 : size; /* libc does not say how much more it gives */
+    }
     return request_good_size(size);
 }
 
@@ -87,8 +90,11 @@ HAK_EXPORT int malloc_trim(size_t pad);
 HAK_EXPORT int mallopt(int parameter, int value);
 
 /* `pad` is how much to leave at the top of libc's heap; this allocator has no such top. */
-int malloc_trim(size_t pad) {
-    (void)pad;
+COLD int malloc_trim(size_t pad) {
+    int (*of_libc)(size_t);
+    if (libc_serves("malloc_trim", (void *)&of_libc)) {
+        return of_libc(pad);
+    }
     return hak_collect() > 0;
 }
 
@@ -97,7 +103,11 @@ int malloc_trim(size_t pad) {
 
 /* Accepts libc's parameters, so that programs go on, but they tune libc's algorithm and have no effect here.
  * Except for one wish: that free memory is never given back (M_TRIM_THRESHOLD below 0). */
-int mallopt(int parameter, int value) {
+COLD int mallopt(int parameter, int value) {
+    int (*of_libc)(int, int);
+    if (libc_serves("mallopt", (void *)&of_libc)) {
+        return of_libc(parameter, value);
+    }
     if (parameter == M_TRIM_THRESHOLD) {
         keep_free_memory(KEEP_ASKED, value < 0);
     }

@@ -1,4 +1,5 @@
 /* libc's ways of asking for statistics, answered from HAKMEM's. */
+#include "api/libc_serves.h"
 #include "api/names.h"
 #include "observe/census.h"
 #include "observe/output.h"
@@ -16,6 +17,10 @@ static int clip(size_t value) {
 }
 
 HAK_EXPORT struct mallinfo2 mallinfo2(void) {
+    struct mallinfo2 (*of_libc)(void);
+    if (libc_serves("mallinfo2", (void *)&of_libc)) {
+        return of_libc();
+    }
     hak_stats_t s;
     hak_stats_get(&s);
     size_t free = s.cached_bytes + s.free_in_slab_bytes + s.retained_bytes;
@@ -41,6 +46,11 @@ HAK_EXPORT struct mallinfo mallinfo(void) {
 }
 
 HAK_EXPORT void malloc_stats(void) {
+    void (*of_libc)(void);
+    if (libc_serves("malloc_stats", (void *)&of_libc)) {
+        of_libc();
+        return;
+    }
     hak_stats_print(STDERR_FILENO);
 }
 
@@ -108,6 +118,10 @@ static void write_lanes(struct element *e, const struct census *census) {
 }
 
 HAK_EXPORT int malloc_info(int options, FILE *stream) {
+    int (*of_libc)(int, FILE *);
+    if (libc_serves("malloc_info", (void *)&of_libc)) {
+        return of_libc(options, stream);
+    }
     if (options != 0) {
         errno = EINVAL;
         return -1;

@@ -222,6 +222,7 @@ static int find(const char *name, size_t length) {
  * option to be set, or -1 for all but the profile. */
 COLD static void read_conf(const char *conf, int only) {
     while (*conf != '\0') {
+        conf += strspn(conf, " ");
         size_t length = strcspn(conf, ",");
         const char *equals = memchr(conf, '=', length);
         size_t name_length = equals == NULL ? length : (size_t)(equals - conf);

@@ -81,11 +81,19 @@ static COLD void wait_for_who_came_first(void) {
     }
 }
 
+/* What users set, and what files are called, may hold anything: a line stays one, whatever shows it. */
+static COLD void append_printable(struct text *line, const char *message) {
+    for (; *message != '\0'; message++) {
+        bool is_control = (unsigned char)*message < ' ' || *message == '\x7f';
+        text_char(line, is_control ? '?' : *message);
+    }
+}
+
 COLD void report_line_to(int fd, const char *message) {
     char buffer[1536];
     struct text line = TEXT_ON(buffer);
     text_string(&line, "hakmem: ");
-    text_string(&line, message);
+    append_printable(&line, message);
     write_line_to(fd, &line);
 }
 

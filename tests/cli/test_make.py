@@ -94,6 +94,10 @@ PROJECT = """
 cmake_minimum_required(VERSION 3.22)
 project(application C)
 find_package(hakmem 0.1 REQUIRED)
+find_package(hakmem 0.1 QUIET COMPONENTS none_of_hakmems)
+if(hakmem_FOUND)
+  message(FATAL_ERROR "found what is not there")
+endif()
 add_executable(shared application.c)
 target_link_libraries(shared PRIVATE hakmem::hakmem)
 add_executable(static application.c)
@@ -121,11 +125,15 @@ def test_pkg_config_finds_what_is_installed(
     environment: dict[str, str], installed: Path, application: Path
 ) -> None:
     [described] = installed.rglob("hakmem.pc")
-    script = "cc application.c -o linked $(pkg-config --cflags --libs hakmem) && ./linked"
+    shared = "cc application.c -o linked $(pkg-config --cflags --libs hakmem) && ./linked"
+    # Optimised as a whole, where the linker is to find the static library by itself.
+    whole = "cc -O2 -flto -static application.c -o whole"
+    static = f"{whole} $(pkg-config --static --cflags --libs hakmem) && ./whole"
+    script = f"{shared} && {static}"
     outcome = Command(["/bin/sh", "-c", f"cd {application} && {script}"], environment)(
         PKG_CONFIG_PATH=str(described.parent), LD_LIBRARY_PATH=str(described.parent.parent)
     )
-    assert outcome.stdout == "on HAKMEM\n", outcome.stderr
+    assert outcome.stdout == "on HAKMEM\non HAKMEM\n", outcome.stderr
 
 
 def test_cmake_finds_what_is_installed(
@@ -146,19 +154,71 @@ PACKAGERS_FLAGS = (
 )
 
 
-def test_it_builds_with_the_flags_of_packagers(
+AS_A_PART = """
+cmake_minimum_required(VERSION 3.22)
+project(application C CXX)
+add_subdirectory("{repository}" hakmem)
+add_executable(shared application.c)
+target_link_libraries(shared PRIVATE hakmem::hakmem)
+add_executable(static application.c)
+target_link_libraries(static PRIVATE hakmem::hakmem_static)
+"""
+
+
+def test_it_builds_as_a_part_of_another_project_with_the_flags_of_packagers(
     environment: dict[str, str], application: Path, tmp_path: Path
 ) -> None:
+    (application / "CMakeLists.txt").write_text(AS_A_PART.format(repository=REPOSITORY))
     flags = " ".join(f"'-DCMAKE_{name}_FLAGS={PACKAGERS_FLAGS}'" for name in ("C", "CXX"))
+    build = tmp_path / "build"
     script = (
-        f"cmake -S {REPOSITORY} -B {tmp_path} {flags}"
-        " -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHAKMEM_BUILD_EXAMPLES=OFF"
-        f" && cmake --build {tmp_path} --parallel 2"
-        f" && cc {PACKAGERS_FLAGS} {application}/application.c -I {REPOSITORY}/include -o {tmp_path}/static"
-        f" {tmp_path}/libhakmem.a && {tmp_path}/static && LD_PRELOAD={tmp_path}/libhakmem.so ls {application}"
+        f"cmake -S {application} -B {build} {flags} -DCMAKE_BUILD_TYPE=RelWithDebInfo"
+        f" && cmake --build {build} --parallel 2 && echo built"
+        f" && {build}/shared && {build}/static && LD_PRELOAD={build}/hakmem/libhakmem.so ls {application}"
     )
     outcome = Command(["/bin/sh", "-c", script], {**environment, "CMAKE_GENERATOR": "Ninja"})()
-    assert outcome.stdout.endswith("on HAKMEM\nCMakeLists.txt\napplication.c\n"), outcome.stderr
+    assert outcome.stdout.endswith("built\non HAKMEM\non HAKMEM\nCMakeLists.txt\napplication.c\n"), (
+        outcome.stderr
+    )
+
+
+# A user's copy of the folder as it is, with what was built in it, or the folder by another name.
+@pytest.fixture(name="copy")
+def _copy(tmp_path: Path) -> Path:
+    """The folder without what is in subfolders of what was built, which would take long to copy."""
+    copy = tmp_path / "a copy"
+    kept = ("CMakeLists.txt", "Makefile", "pyproject.toml", "README.md", "include", "src", "tools")
+    kept = (*kept, "python", "examples")
+    copy.mkdir()
+    for name in kept:
+        subprocess.run(["cp", "-a", str(REPOSITORY / name), str(copy)], check=True)
+    (copy / "build/.stamps").mkdir(parents=True)
+    for name in ("CMakeCache.txt", "build.ninja", ".stamps/place", ".stamps/tools-build"):
+        subprocess.run(["cp", "-a", str(REPOSITORY / "build" / name), str(copy / "build" / name)], check=True)
+    return copy
+
+
+def test_a_copy_of_the_folder_builds_what_it_holds(environment: dict[str, str], copy: Path) -> None:
+    make = Command(["make", "--no-print-directory", "-C", str(copy)], environment)
+    # Configured anew, and nothing is built: that is the same for any folder.
+    outcome = make("build/.stamps/place")
+    assert outcome.status == 0, outcome.stderr
+    cache = (copy / "build/CMakeCache.txt").read_text()
+    assert f"CMAKE_HOME_DIRECTORY:INTERNAL={copy}\n" in cache
+    assert str(REPOSITORY) + "/src" not in (copy / "build/build.ninja").read_text()
+
+
+def test_an_environment_whose_making_was_interrupted_is_made_anew(
+    environment: dict[str, str], copy: Path
+) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(copy / ".venv")], check=True)
+    make = Command(["make", "--no-print-directory", "-C", str(copy)], environment)
+    shown = make("--just-print", "python").stdout
+    steps = shown[shown.index("# One whose making") :].split("\n")[1]
+    outcome = Command(
+        ["/bin/sh", "-c", f"cd '{copy}' && {steps} && .venv/bin/python -m pip --version"], environment
+    )()
+    assert outcome.stdout.startswith("pip "), outcome.stderr
 
 
 def test_setup_names_what_is_missing(environment: dict[str, str], tmp_path: Path) -> None:
@@ -184,6 +244,19 @@ def test_setup_refuses_an_old_compiler(environment: dict[str, str], tmp_path: Pa
     outcome = setup("build", CC=str(old), PATH=path)
     assert outcome.status == 1
     assert "is GCC 9; GCC 11 or newer" in outcome.stderr
+
+
+def test_setup_refuses_an_old_libc(environment: dict[str, str], tmp_path: Path) -> None:
+    old = tmp_path / "old-libc"
+    macros = ("__GNUC__ 12", "__GLIBC__ 2", "__GLIBC_MINOR__ 28")
+    old.write_text("#!/bin/sh\n" + "".join(f"echo '#define {macro}'\n" for macro in macros))
+    (tmp_path / "id").write_text("#!/bin/sh\necho 1000\n")
+    for command in ("old-libc", "id"):
+        (tmp_path / command).chmod(0o755)
+    setup = Command(["bash", str(REPOSITORY / "tools/setup.sh")], environment)
+    outcome = setup("build", CC=str(old), PATH=f"{tmp_path}:{environment['PATH']}")
+    assert outcome.status == 1
+    assert "glibc 2.28 is too old; glibc 2.33 or newer is needed" in outcome.stderr
 
 
 def test_setup_refuses_an_unknown_task(environment: dict[str, str]) -> None:

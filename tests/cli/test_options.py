@@ -52,6 +52,11 @@ def test_table_has_all_columns_and_options(hakmem: Command) -> None:
         )
 
 
+def test_a_value_gives_the_terminal_no_commands(hakmem: Command) -> None:
+    outcome = hakmem("options", HAKMEM_STATS_FILE="red\x1b[31m")
+    assert "red" in outcome.stdout and "\x1b" not in outcome.stdout
+
+
 @pytest.mark.parametrize("columns", ["80", "200"])
 def test_table_fits_the_terminal(hakmem: Command, columns: str) -> None:
     lines = hakmem("options", COLUMNS=columns).stdout.splitlines()

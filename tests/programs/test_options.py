@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from .builder import Builder
+from .conftest import REPOSITORY
 from .harness import Finished, Runner, required_program
 
 SMALL_RUN = [
@@ -20,6 +21,7 @@ SMALL_RUN = [
 ]
 SET_DECAY_MS = 100
 RETAINED_MOST = 1 << 30
+INCLUDE = f"-I{REPOSITORY}/include"
 ON_MALLOC = {"PYTHONMALLOC": "malloc"}
 OPEN_DESCRIPTORS = [sys.executable, "-c", "import os; print(os.listdir('/proc/self/fd'))"]
 # What HAKMEM_..._FILE names the file of, and what it needs beside that.
@@ -37,6 +39,11 @@ def test_forced_libc_gives_the_same_result_and_is_logged(runner: Runner) -> None
     assert forced.stdout == plain.stdout, forced
     assert forced.library_lines, f"HAKMEM_WRAP_DIAG=1 logged nothing\n{forced}"
     assert any("libc" in line for line in forced.library_lines), forced
+
+
+def test_forced_libc_is_asked_about_its_own_heap(runner: Runner, builder: Builder) -> None:
+    program = builder.program("c/heap_of_libc.c")
+    runner.run([program], env={"HAKMEM_FORCE_LIBC_ALLOC": "1"}, proven=False)
 
 
 def test_diagnostics_alone_change_no_result(runner: Runner) -> None:
@@ -209,6 +216,13 @@ def test_a_name_too_long_for_a_file_gives_one_line(runner: Runner) -> None:
     assert "HAKMEM_PROF_FILE=nnn" in line and line.endswith("expected fewer than 1024 characters; ignored")
 
 
+def test_a_value_of_several_lines_gives_one_line(runner: Runner) -> None:
+    value = "8M\nhakmem: all is well\x1b[2J\x7f"
+    warned = runner.run(SMALL_RUN, env={**ON_MALLOC, "HAKMEM_RETAIN_MIN": value}, may_speak=True)
+    (line,) = warned.stderr.decode().splitlines()
+    assert "HAKMEM_RETAIN_MIN=8M?hakmem: all is well?[2J?: expected" in line
+
+
 @pytest.mark.parametrize("name", ["HAKMEM_RETAIN_MINI", "HAKMEM_retain_min", "HAKMEM_Stats"])
 def test_a_misspelt_name_gives_one_line(runner: Runner, name: str) -> None:
     warned = runner.run(SMALL_RUN, env={**ON_MALLOC, name: "1"}, may_speak=True)
@@ -288,8 +302,10 @@ def test_what_the_user_sets_stays_when_the_program_asks_to_keep_all(
 
 
 def test_a_program_that_is_preloaded_has_settings_of_its_own(runner: Runner, builder: Builder) -> None:
-    sets = '-DPROGRAM_SETS="profile=memory,retain_percent=7"'
-    program = builder.program("c/options_of_the_program.c", "-rdynamic", sets, suffix="_sets")
+    sets = '-DPROGRAM_SETS="profile=memory, retain_percent=7"'
+    # As many projects build: what is not said to be exported is not.
+    flags = ("-rdynamic", "-fvisibility=hidden", INCLUDE, sets)
+    program = builder.program("c/options_of_the_program.c", *flags, suffix="_sets")
     asked: list[str | Path] = [program, "-", "profile", "retain_percent", "retain_grace", "reclaim"]
     assert options_in(runner.run(asked)) == {
         "profile": ("memory", "hakmem_conf"),
@@ -316,7 +332,7 @@ def test_a_program_may_have_something_else_of_that_name(runner: Runner, builder:
 @pytest.mark.parametrize("name", ["PROFILE", "RETAIN_MIN"])
 def test_a_bad_value_leaves_what_else_was_set(runner: Runner, builder: Builder, name: str) -> None:
     sets = '-DPROGRAM_SETS="profile=speed"'
-    program = builder.program("c/options_of_the_program.c", "-rdynamic", sets, suffix="_is_fast")
+    program = builder.program("c/options_of_the_program.c", "-rdynamic", INCLUDE, sets, suffix="_is_fast")
     asked: list[str | Path] = [program, "-", "profile", "retain_min"]
     finished = runner.run(asked, env={f"HAKMEM_{name}": "banana"}, may_speak=True)
     assert options_in(finished) == options_in(runner.run(asked)), finished

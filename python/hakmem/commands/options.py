@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hakmem.console import console
+from hakmem.inside.names import printable
 from hakmem.library import find_library
 from hakmem.library_facts import Option, facts_of
 
@@ -38,7 +39,7 @@ def _table(options: list[Option]) -> Table:
             option.environment,
             option.type,
             Text(option.default),
-            Text(option.value, style="" if option.source == "default" else "bold"),
+            Text(printable(option.value), style="" if option.source == "default" else "bold"),
             option.source,
             Text(option.description),
         )

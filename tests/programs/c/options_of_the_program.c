@@ -5,6 +5,8 @@
 #include "options.h"
 
 #ifdef PROGRAM_SETS
+#include <hakmem.h>
+
 const char *hakmem_conf = PROGRAM_SETS;
 #endif
 
