@@ -38,8 +38,9 @@ static ALWAYS_INLINE void *fast_allocate(size_t size) {
     return fast_pop((struct magazine *)(void *)((char *)thread_heap_now() + tiny_class_offsets[size]), size);
 }
 
-/* Every multiple of these up to TINY_MAX_BYTES is served by a class whose blocks are multiples, too. */
-#define FAST_ALIGNMENT_MOST 64
+/* Every multiple of an alignment up to TINY_MAX_BYTES is served by a class of multiples: for those above 64
+ * it has just that size. */
+#define FAST_ALIGNMENT_MOST TINY_MAX_BYTES
 
 /* As allocate_aligned. */
 static ALWAYS_INLINE void *fast_allocate_aligned(size_t alignment, size_t size) {

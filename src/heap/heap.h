@@ -14,6 +14,7 @@
 #include "slab/slab.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 /* A stack of free blocks of one size class, in an array that grows on demand. All zero, it is both
  * empty and full. Its size is the scale of class offsets in page-map words. */
@@ -70,6 +71,7 @@ struct counters {
     _Atomic uint64_t refill_batches[BATCH_SIZES], flush_batches[BATCH_SIZES]; /* by log2 of the blocks */
     _Atomic uint64_t flushes, flushed_blocks;
     _Atomic uint64_t flushes_full, flushes_stocked, flushes_exit, flushes_reclaim, flushes_api, flushes_idle;
+    _Atomic uint64_t flushes_surplus;
     _Atomic uint64_t remote_frees; /* blocks of other heaps, without those counted in remote_kept */
     _Atomic uint64_t remote_flushes, remote_kept, remote_parcels;
     _Atomic uint64_t slabs_created, slabs_recycled, slabs_released, slabs_adopted;
@@ -93,6 +95,13 @@ static inline void count_without_heap(_Atomic uint64_t *counter) {
 
 static inline void count_batch(_Atomic uint64_t batches[BATCH_SIZES], size_t blocks) { /* blocks > 0 */
     count(&batches[min_size(bit_highest(blocks), BATCH_SIZES - 1)], 1);
+}
+
+static inline void count_flush(struct counters *c, _Atomic uint64_t *cause, size_t blocks) {
+    count(&c->flushes, 1);
+    count(cause, 1);
+    count(&c->flushed_blocks, blocks);
+    count_batch(c->flush_batches, blocks);
 }
 
 /* Most blocks in a remote buffer, or in a parcel. */
@@ -264,6 +273,13 @@ magazine_count_from_outside(const struct magazine *m) {
 
 static inline size_t magazine_count(const struct magazine *m) {
     return (size_t)(m->top - m->base);
+}
+
+/* Forgets the `n` oldest blocks, which are somewhere else by now. */
+static inline void magazine_drop_oldest(struct magazine *m, size_t n) {
+    size_t left = magazine_count(m) - n;
+    memmove(m->base, m->base + n, left * sizeof *m->base);
+    m->top = m->base + left;
 }
 
 #endif

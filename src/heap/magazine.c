@@ -341,16 +341,12 @@ static void make_room(struct heap *heap, unsigned size_class) {
     if (!stocked) {
         oldest = min_size(oldest, BATCH_BLOCKS);
     }
-    count(&heap->counters.flushes, 1);
-    count(&heap->counters.flushes_full, 1);
-    count(&heap->counters.flushed_blocks, oldest);
-    count_batch(heap->counters.flush_batches, oldest);
+    count_flush(&heap->counters, &heap->counters.flushes_full, oldest);
     m->flushed = true;
     if (!stocked) {
         heap_return_class(heap, size_class, m->base, oldest);
     }
-    memmove(m->base, m->base + oldest, (held - oldest) * sizeof *m->base);
-    m->top = m->base + (held - oldest);
+    magazine_drop_oldest(m, oldest);
 }
 
 NOINLINE void heap_make_room(struct heap *heap, unsigned size_class) {
@@ -378,10 +374,7 @@ size_t heap_flush_magazine(struct heap *heap, unsigned size_class, enum flush_ca
     };
     size_t held = magazine_count(m);
     if (held > 0) {
-        count(&c->flushes, 1);
-        count(causes[cause], 1);
-        count(&c->flushed_blocks, held);
-        count_batch(c->flush_batches, held);
+        count_flush(c, causes[cause], held);
         m->top = m->base;
         heap_return_class(heap, size_class, m->base, held);
     }

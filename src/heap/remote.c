@@ -9,6 +9,7 @@
 #include "heap/flush.h"
 #include "heap/heap_table.h"
 #include "heap/parcel.h"
+#include "heap/surplus.h"
 
 /* Has the buffer count as empty; gives the number of blocks that are still in its array. */
 static size_t take_all(struct heap *heap) {
@@ -88,6 +89,46 @@ static void send_remote(struct heap *heap) {
         decay_request();
     }
     heap_leave(heap);
+}
+
+/* Blocks that stay so between two looks at how much that has become: these cost some instructions for each.
+ */
+#define KEPT_FOR_A_LOOK 64
+
+/* Puts the block into the magazine of its class; false if that is full, or the class below KEPT_CLASSES. */
+static inline bool keep(struct heap *heap, void *block, unsigned size_class) {
+    struct magazine *m = &heap->magazines[size_class];
+    if (size_class < KEPT_CLASSES || m->top == m->end) {
+        return false;
+    }
+    *m->top++ = block;
+    count(&heap->counters.remote_kept, 1);
+    /* relaxed: its own */
+    uint64_t kept = atomic_load_explicit(&heap->counters.remote_kept, memory_order_relaxed);
+    if (UNLIKELY(kept % KEPT_FOR_A_LOOK == 0)) {
+        surplus_look(heap);
+    }
+    return true;
+}
+
+/* Puts the block, of which the page map says `word`, into the remote buffer; false if that has no room. */
+static inline bool buffer(struct heap *heap, void *block, uint32_t word) {
+    uint32_t key = heap->tag ^ page_word(page_word_owner(word), 0);
+    size_t n = heap_remote_count(heap);
+    if (n == 0) {
+        heap->remote_key = key;
+        heap->remote_mixed = false;
+        heap->remote_bytes = 0;
+    }
+    if (n == REMOTE_BLOCKS || !heap_put_remote(heap, n, block, page_word_class(word) * CLASS_SCALE)) {
+        return false;
+    }
+    heap->remote_mixed |= key != heap->remote_key;
+    return true;
+}
+
+NOINLINE bool heap_hold_remote(struct heap *heap, void *block, uint32_t word) {
+    return keep(heap, block, page_word_class(word)) || buffer(heap, block, word);
 }
 
 void heap_free_remote(struct heap *heap, void *block, uint32_t word) {

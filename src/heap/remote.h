@@ -1,6 +1,7 @@
 /* Blocks of other heaps that the thread has freed, until they go to their owners.
  *
- * Promises that what waits is bounded in blocks and bytes. By the heap's thread. Relies on parcels and flush.
+ * Promises that what waits is bounded in blocks and bytes. By the heap's thread. Relies on parcels, flush and
+ * surplus.
  */
 #ifndef HAKMEM_HEAP_REMOTE_H
 #define HAKMEM_HEAP_REMOTE_H
@@ -43,36 +44,7 @@ size_t heap_flush_remote(struct heap *heap);
  * block that is freed again and again is freed fastest by its owner. */
 #define KEPT_CLASSES TINY_CLASSES
 
-/* Puts the block into the magazine of its class; false if that is full, or the class below KEPT_CLASSES. */
-static inline bool heap_keep_remote(struct heap *heap, void *block, unsigned size_class) {
-    struct magazine *m = &heap->magazines[size_class];
-    if (size_class < KEPT_CLASSES || m->top == m->end) {
-        return false;
-    }
-    *m->top++ = block;
-    count(&heap->counters.remote_kept, 1);
-    return true;
-}
-
-/* Puts the block, of which the page map says `word`, into the remote buffer; false if that has no room. */
-static inline bool heap_buffer_remote(struct heap *heap, void *block, uint32_t word) {
-    uint32_t key = heap->tag ^ page_word(page_word_owner(word), 0);
-    size_t n = heap_remote_count(heap);
-    if (n == 0) {
-        heap->remote_key = key;
-        heap->remote_mixed = false;
-        heap->remote_bytes = 0;
-    }
-    if (n == REMOTE_BLOCKS || !heap_put_remote(heap, n, block, page_word_class(word) * CLASS_SCALE)) {
-        return false;
-    }
-    heap->remote_mixed |= key != heap->remote_key;
-    return true;
-}
-
 /* As heap_free_remote; false, and nothing done, where there is no room for the block. */
-static inline bool heap_hold_remote(struct heap *heap, void *block, uint32_t word) {
-    return heap_keep_remote(heap, block, page_word_class(word)) || heap_buffer_remote(heap, block, word);
-}
+bool heap_hold_remote(struct heap *heap, void *block, uint32_t word);
 
 #endif

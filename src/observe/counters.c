@@ -29,6 +29,7 @@ static const struct {
     [COUNTER_FLUSHES_THREAD_EXIT] = {"flushes_thread_exit", offsetof(struct counters, flushes_exit)},
     [COUNTER_FLUSHES_RECLAIM] = {"flushes_reclaim", offsetof(struct counters, flushes_reclaim)},
     [COUNTER_FLUSHES_IDLE] = {"flushes_idle", offsetof(struct counters, flushes_idle)},
+    [COUNTER_FLUSHES_SURPLUS] = {"flushes_surplus", offsetof(struct counters, flushes_surplus)},
     [COUNTER_FLUSHES_API] = {"flushes_api", offsetof(struct counters, flushes_api)},
     [COUNTER_REMOTE_FREED_BLOCKS] = {"remote_freed_blocks", offsetof(struct counters, remote_frees)},
     [COUNTER_REMOTE_FLUSHES] = {"remote_flushes", offsetof(struct counters, remote_flushes)},

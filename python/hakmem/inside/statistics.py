@@ -33,6 +33,7 @@ COUNTERS = {
     "flushes_thread_exit": "Flushes because the thread ended",
     "flushes_reclaim": "Flushes because the thread slept for long",
     "flushes_idle": "Flushes because the thread used other sizes for long",
+    "flushes_surplus": "Flushes because a thread's magazines together held too much",
     "flushes_api": "Flushes because the program asked for it",
     "remote_freed_blocks": "Blocks freed by another thread than the one that they belong to",
     "remote_flushes": "Times that such blocks were returned together",

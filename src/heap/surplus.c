@@ -1,0 +1,51 @@
+#include "heap/surplus.h"
+
+#include "heap/bins.h"
+#include "heap/flush.h"
+#include "heap/heap_table.h"
+#include "heap/slack.h"
+#include "options/options.h"
+
+/* What all threads may cache together, but for as much as a magazine of small blocks holds for each; more
+ * where more may be free anyway. */
+#define CACHED_BYTES ((size_t)64 << 20)
+/* Heaps up to which the slabs that a thread uses stay with it. */
+#define HEAPS_FEW 16
+
+static size_t cached_most(void) {
+    size_t part = max_size(arena_share_bytes(), CACHED_BYTES) / heap_id_limit();
+    return max_size(part, option_number(OPTION_MAGAZINE_BYTES));
+}
+
+static size_t cached(const struct heap *heap) {
+    size_t bytes = 0;
+    for (unsigned c = TINY_CLASSES; c < SIZE_CLASSES; c++) {
+        bytes += magazine_count(&heap->magazines[c]) * size_classes[c].bytes;
+    }
+    return bytes;
+}
+
+static void return_half(struct heap *heap) {
+    for (unsigned c = TINY_CLASSES; c < SIZE_CLASSES; c++) {
+        struct magazine *m = &heap->magazines[c];
+        size_t oldest = (magazine_count(m) + 1) / 2;
+        if (oldest > 0) {
+            count_flush(&heap->counters, &heap->counters.flushes_surplus, oldest);
+            heap_return_class(heap, c, m->base, oldest);
+            magazine_drop_oldest(m, oldest);
+        }
+    }
+}
+
+RARE void surplus_return(struct heap *heap) {
+    heap_enter(heap);
+    if (cached(heap) > cached_most()) {
+        return_half(heap);
+    }
+    if (heap_id_limit() > HEAPS_FEW && slack_resident() > slack_allowed()) {
+        for (unsigned c = TINY_CLASSES; c < SIZE_CLASSES; c++) {
+            bin_retire(heap, c);
+        }
+    }
+    heap_leave(heap);
+}
