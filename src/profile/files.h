@@ -1,7 +1,8 @@
 /* Heap profiles into files: when one is written, and under which name.
  *
- * Promises that only the thread which writes a file waits for that: it holds no lock meanwhile. A file that
- * cannot be written is reported in one line. Relies on dump and leaks.
+ * Promises that only the thread which writes a file waits for that, as it holds no lock meanwhile, and the
+ * end of the process, for a second at most; that files are written one at a time, so that those of one name
+ * are whole. A file that cannot be written is reported in one line. Relies on dump and leaks.
  */
 #ifndef HAKMEM_PROFILE_FILES_H
 #define HAKMEM_PROFILE_FILES_H
@@ -14,13 +15,13 @@ void files_at_start(void);
  * included. */
 void files_at_exit(void);
 
-/* Writes a profile if the memory in use has a new peak. To be called after each sample, and before one is
- * forgotten, without a lock held. Keeps errno. */
+/* Writes a profile if the memory in use has a new peak, unless a file is being written. To be called after
+ * each sample, and before one is forgotten, without a lock held. Keeps errno. */
 void files_write_if_peak(void);
 
 /* Writes a profile if a signal has asked for it and its handler could not write it, because the lock of the
- * profile or that of the options was held. To be called by whoever has held one of them, and does not hold it
- * any more. Keeps errno. */
+ * profile or that of the options was held, or a file was being written. To be called by whoever has held one
+ * of them, and does not hold it any more. Keeps errno. */
 void files_write_if_asked(void);
 /* The same in the parent of a fork, after all locks were released; `child` says which process the caller is
  * in. */

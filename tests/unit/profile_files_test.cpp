@@ -2,8 +2,11 @@
 // doing.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -15,6 +18,7 @@
 #include "support/child.h"
 #include "support/folder.h"
 #include "support/threads.h"
+#include "support/waiting.h"
 
 extern "C" {
 #include "options/options.h"
@@ -31,6 +35,7 @@ namespace fs = std::filesystem;
 
 using hakmem_test::expect_child_to_succeed;
 using hakmem_test::Folder;
+using hakmem_test::happens;
 using hakmem_test::Meeting;
 
 class ProfileFiles : public testing::Test {
@@ -39,13 +44,15 @@ class ProfileFiles : public testing::Test {
         return folder_.path() / (std::to_string(number) + ".heap");
     }
 
-    // In a process of its own that samples every block, and writes a profile at SIGUSR2.
+    // In a process of its own that samples every block, and writes a profile at SIGUSR2 to `name`.
     template <typename Body>
-    void in_a_process(Body body) const {
+    void in_a_process(
+        Body body, const char *name = "%n.heap", void (*before_start)() = [] {}) const {
         GTEST_FLAG_SET(death_test_style, "threadsafe");
-        setenv("HAKMEM_PROF_FILE", (folder_.path() / "%n.heap").c_str(), 1);
+        setenv("HAKMEM_PROF_FILE", (folder_.path() / name).c_str(), 1);
         setenv("HAKMEM_PROF_SIGNAL", std::to_string(SIGUSR2).c_str(), 1);
-        const auto judged = [&body] {
+        const auto judged = [&body, before_start] {
+            before_start();
             alarm(60); // a process that waits for ever fails, too
             hak_profile_start(1);
             hak_free(hak_malloc(100));
@@ -113,6 +120,84 @@ TEST_F(ProfileFiles, AreWrittenAfterwardsByWhoeverHeldTheLockWhenTheSignalCame) 
         meeting.meet();
         idle.join();
     });
+}
+
+// The standard error of such a process, which takes a profile as slowly as it is read.
+int slow_end;
+
+void write_to_a_slow_pipe() {
+    int ends[2];
+    ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    ASSERT_GT(fcntl(ends[1], F_SETPIPE_SZ, 4096), 0);
+    ASSERT_EQ(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
+    close(ends[1]);
+    slow_end = ends[0];
+    const std::array<char, 2048> filling{};
+    ASSERT_EQ(write(STDERR_FILENO, filling.data(), filling.size()), 2048);
+}
+
+bool slow_pipe_has(int bytes) {
+    return happens([bytes] {
+        int ready = 0;
+        return ioctl(slow_end, FIONREAD, &ready) == 0 && ready >= bytes;
+    });
+}
+
+constexpr char kEnd = '\f';
+
+std::string read_slow_pipe() {
+    std::string text;
+    std::array<char, 4096> buffer{};
+    while (text.empty() || text.back() != kEnd) {
+        const ssize_t got = read(slow_end, buffer.data(), buffer.size());
+        text.append(buffer.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+    }
+    return text.substr(2048);
+}
+
+// A thread writes a profile into that pipe, and is held up, while `held_up()`; it goes on while
+// `read(whether it is written)`. Returns all that came.
+template <typename HeldUp, typename Read>
+std::string while_one_writes(HeldUp held_up, Read read) {
+    std::atomic<bool> written{false};
+    std::string text;
+    std::thread writer([&written] {
+        EXPECT_EQ(std::raise(SIGUSR2), 0);
+        written.store(true);
+    });
+    EXPECT_TRUE(slow_pipe_has(3072));
+    held_up();
+    std::thread reader([&text] { text = read_slow_pipe(); });
+    read(written);
+    writer.join();
+    EXPECT_EQ(write(STDERR_FILENO, &kEnd, 1), 1);
+    reader.join();
+    return text;
+}
+
+TEST_F(ProfileFiles, OfOneNameAreWrittenOneAfterTheOther) {
+    in_a_process(
+        [] {
+            const std::string text =
+                while_one_writes([] { EXPECT_EQ(std::raise(SIGUSR2), 0); }, [](auto &) {});
+            const std::size_t second = text.rfind("heap profile: ");
+            EXPECT_EQ(text.find("heap profile: "), 0u);
+            EXPECT_GT(second, text.find("MAPPED_LIBRARIES:"));
+            EXPECT_GT(text.rfind("MAPPED_LIBRARIES:"), second);
+        },
+        "/dev/stderr", write_to_a_slow_pipe);
+}
+
+TEST_F(ProfileFiles, ThatAreBeingWrittenAreWaitedForByTheEndOfTheProcess) {
+    in_a_process(
+        [] {
+            const auto end = [](const std::atomic<bool> &written) {
+                files_at_exit();
+                EXPECT_TRUE(written.load());
+            };
+            while_one_writes([] {}, end);
+        },
+        "/dev/stderr", write_to_a_slow_pipe);
 }
 
 } // namespace
