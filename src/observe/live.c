@@ -134,8 +134,9 @@ static uint64_t work(uint64_t now_ms) {
     return interval_ms(now_ms);
 }
 
-/* Calls `task` with signals blocked: the child of a handler that forks meanwhile would go on writing to its
- * parent's file. Not for publications, which are made also in sandboxes that end whoever blocks signals. */
+/* Calls `task`, which waits for nobody for long, with signals blocked: the child of a handler that forks
+ * meanwhile would go on writing to its parent's file. Not for publications, which are made also in sandboxes
+ * that end whoever blocks signals. */
 static COLD void undisturbed(void (*task)(void)) {
     uint64_t signals;
     os_block_signals(&signals);
@@ -179,7 +180,7 @@ OFTEN static bool hold(int how) {
 static uint64_t serve(uint64_t now_ms, enum heap_event_place place) {
     if (place != HEAP_EVENT_IN_BACKGROUND &&
         atomic_exchange_explicit(&signalled, false, memory_order_relaxed)) {
-        undisturbed(stats_write);
+        undisturbed(stats_write_in_time);
     }
     if (live.of_parent) {
         forget_page();

@@ -91,10 +91,11 @@ size_t stats_json(char *buffer, size_t capacity) {
 }
 
 /* Writes the statistics, as JSON or as a screen: 0, or -1 with errno. */
-static int write_to(int fd, bool as_json) {
+static COLD int write_to(int fd, bool as_json, enum patience patience) {
     struct census census;
     struct sink sink;
     sink_begin(&sink, fd);
+    sink.patience = patience;
     census_take(&census, true);
     struct output out = output_to_sink(&sink);
     if (as_json) {
@@ -106,7 +107,7 @@ static int write_to(int fd, bool as_json) {
 }
 
 void stats_print(int fd) {
-    (void)write_to(fd, false);
+    (void)write_to(fd, false, PATIENCE_SOME);
 }
 
 OFTEN static bool wanted_at_exit(void) {
@@ -123,25 +124,41 @@ OFTEN void stats_at_start(void) {
     live_start((int)signal);
 }
 
-void stats_write(void) {
+static COLD void tell_of(const struct option_file *file, const char *what, const char *end,
+                         enum patience patience) {
+    int error = errno;
+    if (patience != PATIENCE_LIMITED || os_has_room_in_time(os_error_output())) {
+        option_file_failed(file, what, error, end);
+    }
+}
+
+static COLD void write_where_wanted(enum patience patience) {
     bool as_json = option_bool(OPTION_STATS_JSON);
     if (!option_has_text(OPTION_STATS_FILE)) {
-        (void)write_to(os_error_output(), as_json); /* an error could be reported nowhere else */
+        /* an error could be reported nowhere else */
+        (void)write_to(os_error_output(), as_json, patience);
         return;
     }
     struct option_file file;
     (void)option_file_name(&file, OPTION_STATS_FILE, 0, true);
     int fd = option_file_open(&file);
     if (fd < 0) {
-        option_file_failed(&file, ": cannot be opened for writing (", errno,
-                           "); the statistics go to stderr");
-        (void)write_to(os_error_output(), as_json);
+        tell_of(&file, ": cannot be opened for writing (", "); the statistics go to stderr", patience);
+        (void)write_to(os_error_output(), as_json, patience);
         return;
     }
-    if (write_to(fd, as_json) != 0) {
-        option_file_failed(&file, ": the statistics are not whole (", errno, ")");
+    if (write_to(fd, as_json, patience) != 0) {
+        tell_of(&file, ": the statistics are not whole (", ")", patience);
     }
     os_close(fd);
+}
+
+COLD void stats_write(void) {
+    write_where_wanted(PATIENCE_SOME);
+}
+
+COLD void stats_write_in_time(void) {
+    write_where_wanted(PATIENCE_LIMITED);
 }
 
 OFTEN void stats_at_exit(void) {

@@ -21,5 +21,7 @@ void stats_at_start(void);
 void stats_at_exit(void);
 /* Writes the statistics to the file that the option names, or to standard error. */
 void stats_write(void);
+/* The same while signals are blocked: gives up where there is no room for a second. */
+void stats_write_in_time(void);
 
 #endif

@@ -1,7 +1,5 @@
 #include "os/sink.h"
 
-#include "os/write.h"
-
 #include <errno.h>
 
 /* More bytes than any number with its unit takes. */
@@ -10,13 +8,14 @@
 void sink_begin(struct sink *sink, int fd) {
     sink->fd = fd;
     sink->error = 0;
+    sink->patience = PATIENCE_SOME;
     sink->text = TEXT_ON(sink->buffer);
 }
 
 static void flush(struct sink *sink) {
     size_t left = sink->text.length;
     if (left > 0 && sink->error == 0) {
-        sink->error = os_write_all(sink->fd, sink->buffer, left, true);
+        sink->error = os_write_all(sink->fd, sink->buffer, left, sink->patience);
     }
     sink->text.length = 0;
 }

@@ -8,14 +8,17 @@
 #define HAKMEM_OS_SINK_H
 
 #include "base/text.h"
+#include "os/write.h"
 
 struct sink {
     int fd;
     int error; /* errno of the first failure, or 0 */
+    enum patience patience;
     struct text text;
     char buffer[1024];
 };
 
+/* With PATIENCE_SOME, which may be changed. */
 void sink_begin(struct sink *sink, int fd);
 void sink_char(struct sink *sink, char c);
 void sink_string(struct sink *sink, const char *s);

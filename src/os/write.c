@@ -20,7 +20,7 @@ static const uint64_t signals_of_writes = OS_SIGNAL_BIT(SIGPIPE) | OS_SIGNAL_BIT
 /* Blocks the signals that a write may send, and stores in `mask` what was blocked before. Returns
  * those of them that were not pending: if they are after the write, they come of that, and not of
  * what the program did. */
-static uint64_t hold_back(uint64_t *mask) {
+static COLD uint64_t hold_back(uint64_t *mask) {
     uint64_t pending = 0;
     *mask = 0;
     syscall(SYS_rt_sigprocmask, SIG_BLOCK, &signals_of_writes, mask, sizeof *mask);
@@ -38,7 +38,7 @@ static COLD void take_signal(uint64_t ours) {
 }
 
 /* As write, with errno, but without its signals. */
-static long write_some(int fd, const char *bytes, size_t length) {
+static COLD long write_some(int fd, const char *bytes, size_t length) {
     uint64_t mask;
     uint64_t ours = hold_back(&mask);
     long written = syscall(SYS_write, fd, bytes, length);
@@ -51,8 +51,10 @@ static long write_some(int fd, const char *bytes, size_t length) {
     return written;
 }
 
-/* Waits for at most PATIENCE_S until `fd` has room; whether it has, or an error to report. */
-static COLD bool has_room_in_time(int fd) {
+COLD bool os_has_room_in_time(int fd) {
+    if (fd < 0) { /* an error, which poll passes over */
+        return true;
+    }
     struct timespec left = {.tv_sec = PATIENCE_S}; /* the kernel leaves in it what is left */
     struct pollfd what = {.fd = fd, .events = POLLOUT};
     long ready;
@@ -62,8 +64,11 @@ static COLD bool has_room_in_time(int fd) {
     return ready > 0;
 }
 
-int os_write_all(int fd, const char *bytes, size_t length, bool may_wait) {
+COLD int os_write_all(int fd, const char *bytes, size_t length, enum patience patience) {
     while (length > 0) {
+        if (patience == PATIENCE_LIMITED && !os_has_room_in_time(fd)) {
+            return EAGAIN;
+        }
         long written = write_some(fd, bytes, length);
         if (written > 0) {
             bytes += written;
@@ -71,7 +76,7 @@ int os_write_all(int fd, const char *bytes, size_t length, bool may_wait) {
         } else if (written == 0) {
             return EIO;
         } else if (errno == EAGAIN) {
-            if (!may_wait || !has_room_in_time(fd)) {
+            if (patience == PATIENCE_NONE || !os_has_room_in_time(fd)) {
                 return EAGAIN;
             }
         } else if (errno != EINTR) {
@@ -83,6 +88,6 @@ int os_write_all(int fd, const char *bytes, size_t length, bool may_wait) {
 
 void os_write(int fd, const char *bytes, size_t length) {
     int saved_errno = errno;
-    (void)os_write_all(fd, bytes, length, false); /* there is nobody to tell of an error */
+    (void)os_write_all(fd, bytes, length, PATIENCE_NONE); /* there is nobody to tell of an error */
     errno = saved_errno;
 }

@@ -10,10 +10,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Writes all `length` bytes; returns 0, or what errno says. Where the descriptor does not block (somebody may
- * have made a pipe so) and there is no room, it waits for room if it `may_wait`, for at most a second each
- * time; else it returns EAGAIN. Changes errno. */
-int os_write_all(int fd, const char *bytes, size_t length, bool may_wait);
+/* How long a write waits where a descriptor has no room. */
+enum patience {
+    PATIENCE_NONE, /* not at all, if the descriptor does not block (somebody may have made a pipe so) */
+    PATIENCE_SOME, /* for a second each time, if it does not block */
+    /* The same whether it blocks or not, for up to 4 KiB in all: where nothing else could end the wait.
+     * Others may still take the room that was found. */
+    PATIENCE_LIMITED,
+};
+
+/* Writes all `length` bytes; returns 0, or what errno says: EAGAIN if there was no room for so long. Changes
+ * errno. */
+int os_write_all(int fd, const char *bytes, size_t length, enum patience patience);
+/* Waits for at most a second until `fd` has room; whether it has, or an error to report. Changes errno. */
+bool os_has_room_in_time(int fd);
 
 /* Writes as much of the bytes as can be, without waiting for a descriptor that does not
  * block; keeps errno. */

@@ -5,12 +5,17 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <fcntl.h>
 #include <poll.h>
 #include <string>
 #include <thread>
 #include <unistd.h>
 #include <vector>
+
+extern "C" {
+#include "observe/stats.h"
+}
 
 namespace {
 
@@ -90,6 +95,23 @@ TEST(PipeThatDoesNotWait, GetsAllThatIsRead) {
     close(ends[0]);
     EXPECT_GT(text.size(), 16384u);
     EXPECT_EQ(text.substr(text.size() - 3), "]}\n");
+}
+
+// Signals are blocked meanwhile, so that nothing could end the wait.
+TEST(PipeThatWaits, IsGivenUpByTheStatisticsAtASignal) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    const auto write_and_leave = [] {
+        alarm(60);
+        int ends[2];
+        std::vector<char> filling(65536);
+        ASSERT_EQ(pipe(ends), 0);
+        ASSERT_EQ(fcntl(ends[1], F_SETPIPE_SZ, 65536), 65536);
+        ASSERT_EQ(write(ends[1], filling.data(), filling.size()), 65536);
+        ASSERT_EQ(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
+        stats_write_in_time();
+        std::_Exit(0);
+    };
+    EXPECT_EXIT(write_and_leave(), testing::ExitedWithCode(0), "");
 }
 
 TEST(PipeThatDoesNotWait, IsGivenUpWhereNobodyReads) {
