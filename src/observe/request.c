@@ -5,7 +5,6 @@
 #include "observe/census.h"
 #include "observe/sites_text.h"
 #include "observe/slab_map.h"
-#include "os/asleep.h"
 #include "os/os.h"
 #include "os/shared_page.h"
 #include "os/stack_probe.h"
@@ -84,20 +83,9 @@ static int answer(enum request kind, uint64_t argument, const char *path) {
 /* To answer a request takes some kilobytes of stack, which not every thread or coroutine has: then another
  * thread answers it, later. */
 #define STACK_NEEDED_BYTES ((size_t)64 << 10)
-#define MAIN_STACK_BYTES ((size_t)1 << 20)
 
 bool request_has_room(void) {
-    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-    uintptr_t end = os_main_stack_end();
-    if (here < end && end - here < MAIN_STACK_BYTES) {
-        return true; /* the first thread's stack, which the kernel lets grow */
-    }
-    for (size_t below = 0; below < STACK_NEEDED_BYTES; below += OS_PAGE_BYTES) {
-        if (!os_readable(here - below)) {
-            return false;
-        }
-    }
-    return true;
+    return os_own_stack_has(STACK_NEEDED_BYTES);
 }
 
 bool request_answer(struct live_page *page, bool unlocked) {

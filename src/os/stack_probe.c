@@ -2,6 +2,8 @@
 #include "os/stack_probe.h"
 
 #include "base/bits.h"
+#include "os/asleep.h"
+#include "os/os.h"
 
 #include <errno.h>
 #include <sys/syscall.h>
@@ -9,6 +11,10 @@
 
 #define NO_SUCH_ACTION (-1)
 #define MASK_BYTES 8
+/* The kernel lets the first thread's stack grow, so that this much is there. */
+#define FIRST_STACK_BYTES ((size_t)1 << 20)
+/* Further below the end of its stack a thread is not looked for: each page is a system call. */
+#define DEPTH_MOST ((size_t)8 << 20)
 
 bool os_readable(uintptr_t address) {
     int saved_errno = errno;
@@ -18,4 +24,26 @@ bool os_readable(uintptr_t address) {
     bool readable = refused && errno == EINVAL;
     errno = saved_errno;
     return readable;
+}
+
+static bool is_first_thread(void) {
+    return os_thread_id() == os_process_id();
+}
+
+uintptr_t os_own_stack_end(void) {
+    return is_first_thread() ? os_main_stack_end() : (uintptr_t)__builtin_thread_pointer();
+}
+
+COLD bool os_own_stack_has(size_t bytes) {
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    uintptr_t end = os_own_stack_end();
+    size_t depth = end - here; /* huge if it is above */
+    if (depth < FIRST_STACK_BYTES && is_first_thread()) {
+        return true;
+    }
+    bool own = depth < DEPTH_MOST;
+    for (uintptr_t at = here - bytes; own && at < end; at += OS_PAGE_BYTES) {
+        own = os_readable(at);
+    }
+    return own;
 }

@@ -1,7 +1,6 @@
 #include "profile/stack_extent.h"
 
 #include "base/bits.h"
-#include "os/asleep.h"
 #include "os/stack_probe.h"
 
 #include <stdatomic.h>
@@ -68,8 +67,7 @@ bool extent_grow(struct extent *e, uintptr_t end) {
 static uintptr_t own_top(void) {
     uintptr_t top = atomic_load_explicit(&own.top, memory_order_relaxed);
     if (top == 0) {
-        bool first = os_thread_id() == os_process_id();
-        top = first ? os_main_stack_end() : (uintptr_t)__builtin_thread_pointer();
+        top = os_own_stack_end();
         atomic_store_explicit(&own.top, top, memory_order_relaxed);
     }
     return top;

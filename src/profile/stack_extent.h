@@ -8,8 +8,8 @@
  * those that lead to its top.
  *
  * Promises that what lies in an extent can be read without a fault while the walk lasts; no lock, no
- * allocation. Relies on os_readable, and on a thread's control block standing at the top of its stack, as in
- * glibc and musl; without that there is more to ask.
+ * allocation. Relies on os/stack_probe; where that does not know the end of a thread's stack, there is more
+ * to ask.
  */
 #ifndef HAKMEM_PROFILE_STACK_EXTENT_H
 #define HAKMEM_PROFILE_STACK_EXTENT_H

@@ -23,6 +23,10 @@
 #include "support/scale.h"
 #include "support/threads.h"
 
+extern "C" {
+#include "os/stack_probe.h"
+}
+
 namespace {
 
 using hakmem_test::compare_chains;
@@ -105,6 +109,22 @@ TEST(Stack, OfAThreadIsAskedAboutNoMoreThoughItRanCoroutinesFirst) {
         EXPECT_GT(asked.count, 3u);
         EXPECT_EQ(known.count, asked.count);
     });
+}
+
+// What lies below a coroutine's stack may be anything.
+TEST(Stack, HasRoomOnlyWhereItIsTheThreads) {
+    constexpr std::size_t kBytes = 64 << 10;
+    EXPECT_TRUE(os_own_stack_has(kBytes));
+    const auto look = [] {
+        EXPECT_TRUE(os_own_stack_has(kBytes));
+        EXPECT_FALSE(os_own_stack_has(64 << 20));
+        const Guarded stack(16 * kBytes);
+        run_on(stack, [] { EXPECT_FALSE(os_own_stack_has(kBytes)); });
+        EXPECT_TRUE(os_own_stack_has(kBytes));
+    };
+    run_in_thread(look);
+    const Guarded stack(16 * kBytes);
+    run_on(stack, [] { EXPECT_FALSE(os_own_stack_has(kBytes)); });
 }
 
 #if !HAKMEM_TEST_SANITIZED // whose frames are larger
