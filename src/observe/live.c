@@ -178,15 +178,16 @@ OFTEN static bool hold(int how) {
 
 /* Does what is due; the caller is the holder. Returns after how many milliseconds to come again. */
 static uint64_t serve(uint64_t now_ms, enum heap_event_place place) {
-    if (place != HEAP_EVENT_IN_BACKGROUND &&
-        atomic_exchange_explicit(&signalled, false, memory_order_relaxed)) {
+    if (place != HEAP_EVENT_IN_BACKGROUND && atomic_load_explicit(&signalled, memory_order_relaxed) &&
+        request_has_room() && atomic_exchange_explicit(&signalled, false, memory_order_relaxed)) {
         undisturbed(stats_write_in_time);
     }
     if (live.of_parent) {
         forget_page();
     }
     if (!publishes || live.refused) {
-        /* Soon, if there still is a signal to answer, which only a thread of the program may do. */
+        /* Soon, if there still is a signal to answer, which only a thread of the program with the stack for
+         * it may do. */
         return atomic_load_explicit(&signalled, memory_order_relaxed) ? INTERVAL_LEAST_MS : NEVER;
     }
     if (live_page_now() == NULL && !live_page_make()) {

@@ -16,7 +16,7 @@ static inline bool request_waits(const struct live_page *page) {
            atomic_load_explicit(&page->done_sequence, memory_order_relaxed);
 }
 
-/* Whether the calling thread has the stack for request_answer. Some system calls. */
+/* Whether the calling thread has the stack for request_answer, or to write statistics. Some system calls. */
 bool request_has_room(void);
 /* Does what the page's request asks for, and tells the client of the result. False, and the request waits
  * still, if that takes locks and the caller may hold some, in the middle of malloc (not `unlocked`). */

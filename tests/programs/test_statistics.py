@@ -167,6 +167,12 @@ def test_a_signal_brings_the_statistics_and_the_process_goes_on(runner: Runner) 
         finish(process)
 
 
+def test_a_signal_is_answered_by_a_thread_that_has_the_stack_for_it(runner: Runner, builder: Builder) -> None:
+    program = builder.program("c/signal_with_little_stack.c", "-pthread")
+    finished = runner.run([program], env={"HAKMEM_STATS_SIGNAL": str(int(signal.SIGUSR1))}, proven=False)
+    assert b"fall-backs" in finished.stderr
+
+
 def test_a_live_page_is_there_while_the_process_lives_and_no_longer(runner: Runner) -> None:
     with busy_process(runner) as process:
         document = wait_for_page(process.pid)
