@@ -13,8 +13,9 @@
  * stack is so small that another one could end within them (PTHREAD_STACK_MIN is 16 KiB). */
 #define TOP_BYTES_MOST ((uintptr_t)12 << 10)
 
-/* The thread's own stack, as far as it is known: nothing while low is 0. relaxed everywhere: only the thread
- * itself and its signal handlers use it; a fence for these keeps high's store before low's. */
+/* The thread's own stack, as far as it is known: nothing while low is 0, up to its top from then on. relaxed
+ * everywhere: only the thread itself and its signal handlers use it; a fence for these keeps high's store
+ * before low's. */
 static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
     _Atomic uintptr_t low, high;
     _Atomic uintptr_t top;    /* an address at its top; 0 if not looked for yet, or unknown */
@@ -86,7 +87,7 @@ static void note_in_vain(unsigned walks) {
 void extent_keep(struct extent *e, uintptr_t reached) {
     uintptr_t low = own_low();
     uintptr_t high = own_high();
-    if (LIKELY(low != 0 && e->low >= low && e->high == high)) {
+    if (LIKELY(low != 0 && e->low >= low && e->low < high)) {
         return;
     }
     uintptr_t top = low != 0 ? low : own_top();
@@ -97,7 +98,9 @@ void extent_keep(struct extent *e, uintptr_t reached) {
         return;
     }
     note_in_vain(0);
-    atomic_store_explicit(&own.high, e->high, memory_order_relaxed);
-    atomic_signal_fence(memory_order_release); /* a handler that sees low sees high */
+    if (low == 0) { /* e->high may be higher: a walk that fails has read whatever lies above the stack */
+        atomic_store_explicit(&own.high, page_of(top) + OS_PAGE_BYTES, memory_order_relaxed);
+        atomic_signal_fence(memory_order_release); /* a handler that sees low sees high */
+    }
     atomic_store_explicit(&own.low, e->low, memory_order_relaxed);
 }

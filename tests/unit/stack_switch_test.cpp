@@ -243,6 +243,56 @@ TEST(Stack, OfACoroutineBelowAThreadsIsNotTakenForTheThreads) {
     }
     pthread_attr_destroy(&attributes);
 }
+
+// Calls function(context) with a frame pointer from which its table leads to the caller, and which is not
+// one.
+extern "C" void call_with_a_wrong_pointer(void (*function)(void *), void *context, std::uintptr_t pointer);
+__asm__(R"(
+    .text
+    .type call_with_a_wrong_pointer, @function
+call_with_a_wrong_pointer:
+    .cfi_startproc
+    push %rbp
+    .cfi_def_cfa_offset 16
+    .cfi_offset %rbp, -16
+    mov %rdx, %rbp
+    .cfi_def_cfa_register %rbp
+    mov %rdi, %rax
+    mov %rsi, %rdi
+    call *%rax
+    .cfi_def_cfa %rsp, 16
+    pop %rbp
+    .cfi_def_cfa_offset 8
+    ret
+    .cfi_endproc
+    .size call_with_a_wrong_pointer, . - call_with_a_wrong_pointer
+)");
+
+constexpr std::size_t kAboveBytes = 64 << 10;
+
+void *capture_with_wrong_pointers(void *above) {
+    const auto start = reinterpret_cast<std::uintptr_t>(above);
+    Frames frames;
+    hakmem_test::capture_frames(&frames);
+    call_with_a_wrong_pointer(hakmem_test::capture_frames, &frames, start + kAboveBytes);
+    EXPECT_EQ(mprotect(above, kAboveBytes, PROT_NONE), 0);
+    call_with_a_wrong_pointer(hakmem_test::capture_frames, &frames, start + kAboveBytes / 2);
+    EXPECT_EQ(frames.count, 2u);
+    EXPECT_EQ(mprotect(above, kAboveBytes, PROT_READ | PROT_WRITE), 0);
+    return nullptr;
+}
+
+TEST(Stack, EndsAtTheThreadsTopThoughAWalkHasReadBeyond) {
+    const Guarded both(kThreadBytes + kAboveBytes);
+    pthread_attr_t attributes;
+    ASSERT_EQ(pthread_attr_init(&attributes), 0);
+    ASSERT_EQ(pthread_attr_setstack(&attributes, both.data(), kThreadBytes), 0);
+    pthread_t thread{};
+    char *above = both.data() + kThreadBytes;
+    ASSERT_EQ(pthread_create(&thread, &attributes, capture_with_wrong_pointers, above), 0);
+    pthread_join(thread, nullptr);
+    pthread_attr_destroy(&attributes);
+}
 #endif
 
 } // namespace
