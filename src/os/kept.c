@@ -88,20 +88,30 @@ static COLD bool names_error_output(const char *path) {
     return false;
 }
 
+/* Whether the system names a descriptor by `path`, whatever is behind it. */
+static COLD bool names_descriptor(const char *path) {
+    static const char names[][16] = {"/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/"};
+    bool any = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        any = any || strncmp(path, names[i], strlen(names[i])) == 0;
+    }
+    return any;
+}
+
+/* Whether what is of that user may have been put there for this one. */
+static COLD bool is_trusted(uid_t user) {
+    return user == geteuid() || user == 0;
+}
+
 /* How openat has to be asked for the file `path`, so that it follows no link but one of the user's own or of
  * root's, or one by which the system names a descriptor; -1 with errno if it is another one. */
 static COLD int following(const char *path) {
-    static const char names[][16] = {"/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/"};
     struct stat status;
     if (lstat(path, &status) != 0 || !S_ISLNK(status.st_mode)) {
         return O_NOFOLLOW; /* it may become one meanwhile */
     }
-    bool trusted = status.st_uid == geteuid() || status.st_uid == 0;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        trusted = trusted || strncmp(path, names[i], strlen(names[i])) == 0;
-    }
     errno = EACCES; /* as the kernel says where it refuses such links itself */
-    return trusted ? 0 : -1;
+    return is_trusted(status.st_uid) || names_descriptor(path) ? 0 : -1;
 }
 
 /* Whether a report at the end can be expected to find `path` writable, as far as that can be told
@@ -142,13 +152,17 @@ int os_error_output(void) {
 }
 
 /* Empties a file that only its user shall read, who has to be this one: it may have been there before. False
- * with errno. What is no file is as it is. */
-static COLD bool make_private(int fd, unsigned mode) {
+ * with errno. A named pipe must be of a user whose links are followed, who may read it; what is neither is as
+ * it is. */
+static COLD bool make_private(const char *path, int fd, unsigned mode) {
     struct stat status;
-    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+    if (fstat(fd, &status) != 0) {
         return true;
     }
     errno = EACCES;
+    if (!S_ISREG(status.st_mode)) {
+        return !S_ISFIFO(status.st_mode) || is_trusted(status.st_uid) || names_descriptor(path);
+    }
     return status.st_uid == geteuid() && fchmod(fd, mode) == 0 && ftruncate(fd, 0) == 0;
 }
 
@@ -162,7 +176,7 @@ static COLD int open_emptied(const char *path, unsigned mode) {
                  : (int)syscall(SYS_openat, AT_FDCWD, path,
                                 flags | O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | (private ? 0 : O_TRUNC),
                                 mode);
-    if (fd >= 0 && private && !make_private(fd, mode)) {
+    if (fd >= 0 && private && !make_private(path, fd, mode)) {
         int error = errno;
         os_close(fd);
         errno = error;

@@ -19,7 +19,8 @@ void os_keep_error_output_for(const char *path);
 /* A new descriptor for a report to `path`, whose contents are dropped, and which is made with `mode`; if the
  * file is the program's standard output or error already, a duplicate of that, and the contents stay
  * (/dev/stderr may be a log). -1 with errno: EACCES if `path` is a symbolic link of another user's, who could
- * have any file of this one emptied by it. Names of descriptors (/dev/fd/3) are no such links. */
+ * have any file of this one emptied by it, or, with a `mode` that lets nobody else read the file, such a
+ * user's file or named pipe. Names of descriptors (/dev/fd/3) are no such links. */
 int os_open_report(const char *path, unsigned mode);
 /* A new descriptor for a report to `path`, a file that is made with `mode`; -1 with errno: EEXIST if there is
  * one already, be it a link. */

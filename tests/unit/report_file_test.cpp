@@ -118,6 +118,27 @@ TEST_F(ReportFile, ThatOnlyTheUserMayReadIsNoneOfAnotherUsers) {
     EXPECT_NE(read(file), "");
 }
 
+// Who may make none of another user's has his own opened.
+TEST_F(ReportFile, ThatOnlyTheUserMayReadIsNoPipeOfAnotherUsers) {
+    const std::string pipe = path("pipe");
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0666), 0);
+    const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    ASSERT_GE(reader, 0);
+    const auto expect_private = [&pipe](bool opened) {
+        errno = 0;
+        const int fd = os_open_report(pipe.c_str(), 0600);
+        EXPECT_TRUE(opened || errno == EACCES) << std::strerror(errno);
+        EXPECT_EQ(fd >= 0, opened);
+        close(fd);
+    };
+    expect_private(true);
+    const bool can_give_away = chown(pipe.c_str(), kNobody, kNobody) == 0;
+    expect_private(!can_give_away);
+    expect_to_open("/dev/fd/" + std::to_string(reader));
+    expect_to_open(pipe);
+    close(reader);
+}
+
 TEST_F(ReportFile, MayBeAnOpenDescriptor) {
     const int fd = open(path("file").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     ASSERT_GE(fd, 0);
