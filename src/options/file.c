@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 bool option_file_name(struct option_file *file, enum option option, uint64_t number, bool may_wait) {
     file->option = option;
@@ -48,6 +49,12 @@ int option_file_open(const struct option_file *file) {
     /* A heap profile has the addresses of all that is mapped, which the kernel tells nobody else. */
     unsigned mode = file->option == OPTION_PROF_FILE ? 0600 : 0644;
     return file->numbered ? os_open_new(file->path, mode) : os_open_report(file->path, mode);
+}
+
+COLD void option_file_discard(const struct option_file *file) {
+    if (file->numbered) {
+        unlink(file->path);
+    }
 }
 
 COLD void option_file_failed(const struct option_file *file, const char *what, int error, const char *end) {

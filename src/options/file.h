@@ -26,6 +26,8 @@ bool option_file_name(struct option_file *file, enum option option, uint64_t num
 /* A descriptor to write the file, see os_open_report; -1 with errno. Where it has a number, errno is EEXIST
  * if there is such a file: it is to have the next number then. */
 int option_file_open(const struct option_file *file);
+/* Removes the file, which could not be written whole, if option_file_open has made it: if it has a number. */
+void option_file_discard(const struct option_file *file);
 /* Reports in one line that the file could not be written: the setting, the path, `what` happened, the text of
  * the errno `error`, and `end`, which says how it goes on. */
 void option_file_failed(const struct option_file *file, const char *what, int error, const char *end);

@@ -92,6 +92,7 @@ static bool write_snapshot(struct option_file *file, struct snapshot *snapshot, 
     }
     if (dump_write(fd, snapshot) != 0) {
         report_failure(file, errno);
+        option_file_discard(file);
     }
     os_close(fd);
     return true;

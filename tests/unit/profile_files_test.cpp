@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
@@ -119,6 +120,15 @@ TEST_F(ProfileFiles, AreWrittenAfterwardsByWhoeverHeldTheLockWhenTheSignalCame) 
         EXPECT_FALSE(fs::exists(file(written))) << "one for each signal";
         meeting.meet();
         idle.join();
+    });
+}
+
+TEST_F(ProfileFiles, ThatCannotBeWrittenWholeAreNotLeft) {
+    in_a_process([this] {
+        const rlimit limit{1024, 1024};
+        ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+        EXPECT_EQ(std::raise(SIGUSR2), 0);
+        EXPECT_FALSE(fs::exists(file(0)));
     });
 }
 
