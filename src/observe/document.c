@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "observe/document.h"
 
 #include "arena/arena.h"
@@ -12,8 +11,7 @@
 #include "options/options.h"
 #include "os/clock.h"
 #include "os/os.h"
-
-#include <errno.h>
+#include "os/program.h"
 
 static void write_head(struct json *json) {
     uint64_t loaded = loaded_ms();
@@ -22,7 +20,7 @@ static void write_head(struct json *json) {
     json_number(json, "schema", DOCUMENT_SCHEMA);
     json_string(json, "version", VERSION);
     json_number(json, "pid", (uint64_t)os_process_id());
-    json_string(json, "program", program_invocation_short_name);
+    json_string(json, "program", os_program_name());
     json_number(json, "time_ms", os_real_ms());
     json_number(json, "uptime_ms", now - loaded);
     json_number(json, "counting_ms", now - begin);

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "observe/screen.h"
 
 #include "arena/arena.h"
@@ -10,8 +9,7 @@
 #include "observe/sites_text.h"
 #include "observe/uptime.h"
 #include "os/os.h"
-
-#include <errno.h>
+#include "os/program.h"
 
 #define NAME_COLUMNS 18
 #define BYTES_COLUMNS 12
@@ -209,7 +207,7 @@ void screen_write(struct output *out, const struct census *census) {
     out_string(out, " statistics, process ");
     out_decimal(out, (uint64_t)os_process_id());
     out_string(out, " (");
-    out_string(out, program_invocation_short_name);
+    out_string(out, os_program_name());
     out_string(out, "), after ");
     out_decimal(out, os_now_ms() - loaded_ms());
     out_string(out, " ms\n");

@@ -1,11 +1,26 @@
 #define _GNU_SOURCE
 #include "os/program.h"
 
+#include "base/bits.h"
+#include "base/text.h"
+
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 #include <unistd.h>
+
+static char name[64];
+
+OFTEN void os_note_program_name(void) {
+    struct text copy = TEXT_ON(name);
+    text_string(&copy, program_invocation_short_name);
+}
+
+OFTEN const char *os_program_name(void) {
+    return name[0] != '\0' ? name : program_invocation_short_name;
+}
 
 /* relaxed everywhere: a hint that needs nothing of what came before it */
 static _Atomic bool main_begun;

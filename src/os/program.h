@@ -8,6 +8,12 @@
 
 #include <stdbool.h>
 
+/* Keeps the program's short name: it stands in the arguments' memory, which daemons write a title over. Once,
+ * before main. */
+void os_note_program_name(void);
+/* The name that was noted, up to 63 bytes of it; without that, what is the name now. */
+const char *os_program_name(void);
+
 /* Whether the program has, or once had, more than one thread. */
 bool os_program_has_threads(void);
 

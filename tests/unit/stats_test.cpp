@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "hakmem.h"
+#include "support/child.h"
 #include "support/lanes.h"
 #include "support/random.h"
 #include "support/resident.h"
@@ -18,8 +20,13 @@
 #include "support/statistics.h"
 #include "support/threads.h"
 
+extern "C" {
+#include "observe/stats.h"
+}
+
 namespace {
 
+using hakmem_test::expect_child_to_succeed;
 using hakmem_test::kEdges;
 using hakmem_test::kKiB;
 using hakmem_test::kLanes;
@@ -217,6 +224,20 @@ TEST(Stats, ResidentAndReservedAreWhatTheKernelSays) {
     for (void *block : blocks) {
         hak_free(block);
     }
+}
+
+// As daemons do that show what they are about.
+TEST(Stats, NameTheProgramThoughItWritesATitleOverItsName) {
+    expect_child_to_succeed([] {
+        std::string name = "daemon-" + std::string(1000, 'd');
+        const std::string cut_off = "\"program\":\"" + name.substr(0, 63) + "\"";
+        program_invocation_short_name = name.data();
+        stats_at_start();
+        name.replace(0, 6, "titled");
+        std::array<char, 1024> document{};
+        hak_stats_json(document.data(), document.size());
+        return std::strstr(document.data(), cut_off.c_str()) != nullptr ? 0 : 1;
+    });
 }
 
 TEST(Stats, PrintWritesOneScreen) {
