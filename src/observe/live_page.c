@@ -20,6 +20,7 @@ _Static_assert(offsetof(struct live_page, current) == 24 && offsetof(struct live
                    offsetof(struct live_page, done_errno) == 84 &&
                    offsetof(struct live_page, interval_before) == 88 &&
                    offsetof(struct live_page, sampling_run) == 104 &&
+                   offsetof(struct live_page, given_up) == 112 &&
                    offsetof(struct live_page, request_path) == 128,
                "other programs know these");
 _Static_assert(sizeof(struct live_page) <= LIVE_TEXTS_OFFSET, "the header has one page");
@@ -84,7 +85,7 @@ bool live_page_make(void) {
 
 /* Signals are blocked because a handler might fork, and a child that shares the open /proc file would read
  * a part of it away. */
-bool live_page_credentials_changed(void) {
+COLD bool live_page_credentials_changed(void) {
     uint64_t signals;
     os_block_signals(&signals);
     bool changed = os_credentials(os_thread_id()) != own.credentials;
@@ -103,6 +104,7 @@ void live_page_forget(void) {
 }
 
 void live_page_remove(void) {
+    atomic_store_explicit(&own.page->given_up, 1, memory_order_relaxed);
     shared_remove(&own.file);
 }
 

@@ -37,7 +37,10 @@ struct live_page {
     uint64_t interval_before; /* of sampling when that request was taken up; 0: off */
     /* The state of sampling when that request was done, or at the last publication if that was later. */
     uint64_t interval, sampling_run; /* see struct profile_switch */
-    char unused[16];
+    /* 1: the process has ended normally, or uses the page no more, though it may not have been able to remove
+     * the file. relaxed: it stands alone */
+    _Atomic uint32_t given_up;
+    char unused[12];
     char request_path[LIVE_PATH_BYTES];
 };
 
@@ -53,7 +56,8 @@ bool live_page_credentials_changed(void);
 void live_page_publish(const struct census *census);
 /* Writes how the process samples to the page, which is made. Returns the interval, 0 if it does not. */
 uint64_t live_page_note_sampling(void);
-/* Removes the page's file, so that other processes do not find it any more; the page stays in use. */
+/* Removes the page's file, so that other processes do not find it any more, and says in it that it is given
+ * up: a process that has changed its root or its user cannot remove it. The page stays mapped. */
 void live_page_remove(void);
 /* Unmaps the page, whose file stays, so that another one may be made. */
 void live_page_forget(void);

@@ -72,8 +72,10 @@ static void name_file(struct shared_file *file) {
 #define KEPT_MOST 32
 #define KEPT_OF_OTHERS_MOST 16
 #define PUBLISHED_LEAST 200
-/* Where the file says how often and when it was written (sequence and published_ms of struct live_page). */
+/* Where the file says how often and when it was written, and whether it was given up (sequence, published_ms
+ * and given_up of struct live_page). */
 #define PUBLISHED_OFFSET 48
+#define GIVEN_UP_OFFSET 112
 
 /* What SYS_getdents64 writes: struct linux_dirent64. */
 struct directory_entry {
@@ -107,6 +109,8 @@ static int process_of(const char *name, const char *own_name, bool *answer) {
 struct published {
     uint64_t times;
     uint64_t last_ms;
+    char others[GIVEN_UP_OFFSET - PUBLISHED_OFFSET - 2 * sizeof(uint64_t)];
+    uint32_t given_up;
 };
 
 /* When the file was written, as it says itself, or, of an `answer`, the file system; false if that is not
@@ -121,7 +125,9 @@ static bool read_published(int directory, const char *name, bool answer, struct 
     if (known && answer) {
         *out = (struct published){.last_ms = (uint64_t)status.st_mtim.tv_sec * 1000};
     } else if (known) {
-        known = syscall(SYS_pread64, fd, out, sizeof *out, (off_t)PUBLISHED_OFFSET) == (long)sizeof *out;
+        *out = (struct published){0};
+        known = syscall(SYS_pread64, fd, out, sizeof *out, (off_t)PUBLISHED_OFFSET) >=
+                (long)offsetof(struct published, others);
     }
     os_close(fd);
     return known;
@@ -150,6 +156,9 @@ static bool is_of_no_use(int directory, const char *name, const char *own_name, 
     }
     if (kill(process, 0) == 0 || errno != ESRCH || !read_published(directory, name, false, &published)) {
         return false;
+    }
+    if (published.given_up != 0) {
+        return true;
     }
     bool too_many = published.times >= PUBLISHED_LEAST ? ++left->served > KEPT_MOST
                                                        : ++left->others > KEPT_OF_OTHERS_MOST;

@@ -23,8 +23,8 @@ struct shared_file {
 
 /* Makes the process's file of `bytes`, in place of one that an earlier process of that number has left, and
  * maps it; none of it is usable yet. NULL if that fails, and in a process that acts for another user, where
- * it is not wanted. Removes the files of processes that ended an hour ago, those of others that ended if
- * they are many, and answers to clients that are an hour old. One thread at a time. */
+ * it is not wanted. Removes the files of processes that ended an hour ago, or had given theirs up, those of
+ * others that ended if they are many, and answers to clients that are an hour old. One thread at a time. */
 void *shared_make(struct shared_file *file, size_t bytes);
 /* Makes `bytes` of the file from `offset` on usable; false if the system has no memory to give, or the file
  * is not there any more. */

@@ -66,6 +66,15 @@ def test_those_that_have_ended_are_apart(hakmem: Command) -> None:
         assert pid not in [entry["pid"] for entry in json.loads(hakmem("ps", "--json").stdout)]
 
 
+def test_one_that_ended_normally_and_could_not_remove_its_file_has_left_nothing(hakmem: Command) -> None:
+    with crashed(SMALL) as pid:
+        with live_path(pid).open("rb+") as file:
+            file.seek(112)
+            file.write(b"\1")
+        assert pid not in [entry["pid"] for entry in json.loads(hakmem("ps", "--ended", "--json").stdout)]
+        assert f"there is no process {pid}" in hakmem("stats", str(pid)).error_line()
+
+
 def test_a_number_that_was_given_to_another_process_is_of_one_that_has_ended(hakmem: Command) -> None:
     with running(Program(sample_statistics(program="before"), start_ticks=1)) as process:
         assert "before" in line_of(hakmem("ps", "--ended"), process.pid)

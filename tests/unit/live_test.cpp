@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,10 +20,12 @@
 #include "support/live_page.h"
 #include "support/scale.h"
 #include "support/statistics.h"
+#include "support/waiting.h"
 
 namespace {
 
 using hakmem_test::expect_child_to_succeed;
+using hakmem_test::happens;
 using hakmem_test::LivePage;
 using hakmem_test::make_an_event;
 using hakmem_test::number_in;
@@ -126,15 +129,41 @@ TEST(Live, AChildMakesAPageOfItsOwnAndLeavesItsParentsAlone) {
     EXPECT_NE(page.text().find("\"pid\":" + std::to_string(getpid()) + ","), std::string::npos);
 }
 
+// It may not be able to remove the file: this says to whoever finds it that nothing has happened.
+TEST(Live, APageSaysThatItsProcessHasEndedNormally) {
+    constexpr std::size_t kGivenUp = 112;
+    int go[2];
+    ASSERT_EQ(pipe(go), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        wait_for_page(getpid());
+        char byte;
+        const bool told = read(go[0], &byte, 1) == 1;
+        stats_at_exit();
+        _exit(told ? 0 : 1);
+    }
+    ASSERT_TRUE(happens([child] { return LivePage(child).sequence() != 0; }));
+    const LivePage page(child);
+    EXPECT_EQ(page.field<std::uint32_t>(kGivenUp), 0u);
+    EXPECT_EQ(write(go[1], "", 1), 1);
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(page.field<std::uint32_t>(kGivenUp), 1u);
+    close(go[0]);
+    close(go[1]);
+}
+
 // Of a service that crashed, however many short programs come after it.
 TEST(Live, TheLastFiguresOfAServiceStayWhereManyOthersAreLeft) {
     constexpr pid_t kNoProcess = 5'000'000; // more than any kernel gives
-    const auto leave = [](pid_t pid, std::uint64_t publications) {
+    const auto leave = [](pid_t pid, std::uint64_t publications, bool given_up = false) {
         std::vector<std::uint64_t> page(512);
         struct timespec now {};
         clock_gettime(CLOCK_REALTIME, &now);
         page[6] = publications;
         page[7] = static_cast<std::uint64_t>(now.tv_sec) * 1000;
+        page[14] = given_up ? 1 : 0;
         const std::string path = path_of(pid);
         const int fd = open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
         EXPECT_EQ(write(fd, page.data(), 4096), 4096) << path;
@@ -143,16 +172,19 @@ TEST(Live, TheLastFiguresOfAServiceStayWhereManyOthersAreLeft) {
     };
     wait_for_page(getpid());
     const std::string service = leave(kNoProcess, 10'000);
+    const std::string ended_normally = leave(kNoProcess + 101, 10'000, true);
     std::vector<std::string> others;
     for (pid_t i = 1; i <= 100; i++) {
         others.push_back(leave(kNoProcess + i, 2));
     }
     make_a_page_in_a_child();
     EXPECT_EQ(access(service.c_str(), F_OK), 0);
+    EXPECT_NE(access(ended_normally.c_str(), F_OK), 0);
     EXPECT_LE(std::count_if(others.begin(), others.end(),
                             [](const std::string &path) { return access(path.c_str(), F_OK) == 0; }),
               40);
     unlink(service.c_str());
+    unlink(ended_normally.c_str());
     for (const std::string &path : others) {
         unlink(path.c_str());
     }

@@ -29,6 +29,8 @@ PATH_BYTES = 1024
 # sampling_run
 HEADER = struct.Struct("<8sIIQI4xQQQQIIQIiQQQ")
 REQUEST_SEQUENCE_OFFSET = 64
+_GIVEN_UP = struct.Struct("<I")
+_GIVEN_UP_OFFSET = 112
 _REQUEST_KIND_OFFSET = 68  # the argument follows
 
 # Of a request, and of figures that are due.
@@ -125,6 +127,11 @@ class LiveFile:
             return not os.path.samestat(self.path.lstat(), os.fstat(self._descriptor))
         except OSError:
             return False
+
+    def is_given_up(self) -> bool:
+        """Whether the process has ended normally, or has no more use for it, and could not remove it."""
+        raw = os.pread(self._descriptor, _GIVEN_UP.size, _GIVEN_UP_OFFSET)
+        return len(raw) == _GIVEN_UP.size and _GIVEN_UP.unpack(raw) != (0,)
 
     def header(self) -> Header:
         raw = os.pread(self._descriptor, HEADER.size, 0)

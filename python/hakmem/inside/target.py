@@ -103,9 +103,8 @@ def ended_targets() -> Iterator[Target]:
                 header = file.header()
                 number = int(path.name.rpartition("-")[2])
                 process = look_up(number)
-                is_left = header.pid == number and (
-                    process is None or process.start_ticks != header.start_ticks
-                )
+                has_ended = process is None or process.start_ticks != header.start_ticks
+                is_left = header.pid == number and has_ended and not file.is_given_up()
             except BaseException:
                 file.close()
                 raise
@@ -185,7 +184,7 @@ def _left_behind(pid: int) -> Target:
             refused = error
             continue
         try:
-            if file.header().pid == pid:
+            if file.header().pid == pid and not file.is_given_up():
                 return Target(pid, None, file)
         except HakmemError as error:
             strange = error
