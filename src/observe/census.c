@@ -153,7 +153,7 @@ static void count_blocks(const struct step *step, const struct piece *piece) {
     } else {
         estimate_run(piece, c, bump, &run);
     }
-    figures->free_blocks += (uint32_t)free;
+    figures->free_blocks += free;
     figures->slabs += (uint32_t)piece->slabs;
     figures->resident_pages += (uint32_t)(run.resident / OS_PAGE_BYTES);
     lane->live_blocks += c->blocks - free;
@@ -343,7 +343,7 @@ uint64_t census_class_live(const struct census *census, unsigned size_class) {
         return 0; /* perhaps an exact class that was never made */
     }
     uint64_t blocks = (uint64_t)figures->slabs / c->run_slabs * c->blocks;
-    uint64_t not_live = (uint64_t)figures->free_blocks + figures->cached_blocks;
+    uint64_t not_live = figures->free_blocks + figures->cached_blocks;
     return blocks - min_size(not_live, blocks);
 }
 

@@ -23,7 +23,7 @@ struct lane_figures {
 };
 
 struct class_figures {
-    uint32_t free_blocks; /* resident or not */
+    uint64_t free_blocks; /* resident or not; 64 GiB of slabs have 2^32 of the smallest */
     uint32_t slabs;
     uint32_t resident_pages;
     uint32_t cached_blocks;
