@@ -299,7 +299,8 @@ void decay_request(void) {
 /* What is due where there is much to give back, without the library's thread. Arena lock held. */
 COLD static enum decay_work due(void) {
     note_if_lost();
-    if (thread != NO_THREAD) {
+    /* One that is about to end cannot wait for itself to be gone: the program's next free looks. */
+    if (thread != NO_THREAD || os_thread_is_own()) {
         return DECAY_NOTHING;
     }
     if (may_start()) {

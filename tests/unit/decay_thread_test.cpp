@@ -19,14 +19,18 @@
 #include <thread>
 
 #include "support/decay.h"
+#include "support/faults.h"
 #include "support/lanes.h"
 #include "support/statistics.h"
 #include "support/threads.h"
 #include "support/waiting.h"
 
+extern "C" bool hakmem_test_start_thread_that_ends_early();
+
 namespace {
 
 using hakmem_test::Decay;
+using hakmem_test::fallbacks;
 using hakmem_test::happens;
 using hakmem_test::kKiB;
 using hakmem_test::kMayStayRetained;
@@ -75,6 +79,16 @@ TEST_F(DecayThread, EndsWhereTheOptionChanges) {
     EXPECT_TRUE(happens([] { return own_threads().size() == 1; }));
     set_option("background_thread", "0");
     EXPECT_TRUE(happens([] { return own_threads().empty(); }));
+}
+
+// It would wait for itself to be gone, with the credentials that the program has dropped.
+TEST_F(DecayThread, LeavesItToTheProgramToStartTheNext) {
+    const std::uint64_t before = fallbacks();
+    ASSERT_TRUE(hakmem_test_start_thread_that_ends_early());
+    EXPECT_TRUE(happens([] { return thread_count() == 1; }));
+    EXPECT_EQ(fallbacks(), before);
+    use_and_free(8 * kMiB);
+    EXPECT_TRUE(happens([] { return own_threads().size() == 1; }));
 }
 
 // A stack of which more is in use than is looked through for a signal's handler.
