@@ -4,15 +4,12 @@
 #include "arena/page_map.h"
 #include "os/os.h"
 
-/* lock_in_time tries so often at once, some 10 µs long, and after each millisecond again, for a second in
- * all. */
+/* arena_lock_in_time tries so often at once, some 10 µs long, and after each millisecond again, for a second
+ * in all. */
 #define TRIES_IN_TIME 1000
 #define TRIES_AT_ONCE 1000
 
-/* Takes the lock; false if that takes more than a second. Another thread that has it lets go of it within
- * microseconds, but never does what a signal has interrupted, or what was there before a child that was made
- * behind libc's back. */
-static COLD bool lock_in_time(void) {
+COLD bool arena_lock_in_time(void) {
     for (unsigned i = 0; i < TRIES_IN_TIME; i++) {
         for (unsigned k = 0; k < TRIES_AT_ONCE; k++) {
             if (lock_try(&arena.lock)) {
@@ -25,7 +22,7 @@ static COLD bool lock_in_time(void) {
 }
 
 COLD void arena_spare_address_space(size_t limit_bytes) {
-    if (page_map_is_flat() && !page_map_may_be_flat(limit_bytes) && lock_in_time()) {
+    if (page_map_is_flat() && !page_map_may_be_flat(limit_bytes) && arena_lock_in_time()) {
         (void)page_map_retreat(arena.oldest);
         lock_release(&arena.lock);
     }
@@ -58,7 +55,7 @@ bool arena_commit(struct region *r, uint32_t count) {
 }
 
 COLD void arena_note_locked(bool now, bool later) {
-    if (!lock_in_time()) {
+    if (!arena_lock_in_time()) {
         return;
     }
     for (struct region *r = arena.oldest; r != NULL; r = r->next) {
@@ -73,7 +70,7 @@ COLD void arena_note_locked(bool now, bool later) {
 }
 
 COLD void arena_note_unlocked(void) {
-    if (lock_in_time()) {
+    if (arena_lock_in_time()) {
         arena.memory_locked = arena.locked_in_new = false;
         arena_unlock_within_bound();
     }

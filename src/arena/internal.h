@@ -85,6 +85,11 @@ void arena_note_resident(struct region *region, uint32_t first);
  * low for it by now. True if that was done: there is more address space then. */
 bool arena_spared(void);
 
+/* Takes the lock, which is not held; false if that takes more than a second. Another thread that has it lets
+ * go of it within microseconds, but never does what a signal has interrupted, or what was there before a
+ * child that was made behind libc's back. */
+bool arena_lock_in_time(void);
+
 /* Called before and after the lock is let go while slabs are out of circulation: arena_wait_for_purge waits
  * for the second call. */
 void arena_begin_purging(void);

@@ -129,9 +129,22 @@ static COLD void end_cleared(struct heap *heap, struct slab *slab) {
     heap_leave(heap);
 }
 
-void large_free(struct heap *heap, void *p) {
+NOINLINE void large_take_word(const char *action, const void *p) {
+    _Atomic uint32_t *word = page_map_word((uintptr_t)p);
+    uint32_t huge = page_word(PAGE_OWNER_HUGE, 0);
+    /* relaxed: the winner of two that free or resize the same block goes on, the other is misuse */
+    if (UNLIKELY(word == NULL || !atomic_compare_exchange_strong_explicit(
+                                     word, &huge, 0, memory_order_relaxed, memory_order_relaxed))) {
+        large_report_gone(action, p);
+    }
+}
+
+void large_free(struct heap *heap, void *p, uint32_t word) {
+    bool huge = page_word_owner(word) == PAGE_OWNER_HUGE;
+    if (UNLIKELY(huge)) {
+        large_take_word("invalid free", p);
+    }
     struct slab *slab = large_head("invalid free", p);
-    bool huge = arena_run_is_huge(slab);
     uint8_t expected = SLAB_LARGE;
     /* relaxed: the winner of two frees of the same block goes on, the other is misuse */
     if (UNLIKELY(!atomic_compare_exchange_strong_explicit(&slab->state, &expected, SLAB_KEPT,
@@ -146,7 +159,6 @@ void large_free(struct heap *heap, void *p) {
         end_cleared(heap, slab);
     }
     if (UNLIKELY(huge)) {
-        page_map_set((uintptr_t)p, 1, 0);
         arena_give_huge(slab, true);
     } else {
         if (UNLIKELY(slab->watched || slab->huge_pages)) {

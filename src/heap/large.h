@@ -26,8 +26,8 @@ static inline unsigned large_slabs(size_t span) {
  * calling thread's or NULL. `*zeros` gets the part of the block that reads as zero. */
 void *large_allocate(struct heap *heap, size_t size, size_t alignment, bool grows, struct zeros *zeros);
 
-/* Frees the block at `p`, whose page-map word is that of a large or huge block; aborts on misuse. */
-void large_free(struct heap *heap, void *p);
+/* Frees the block at `p`, whose page-map `word` is that of a large or huge block; aborts on misuse. */
+void large_free(struct heap *heap, void *p, uint32_t word);
 /* Usable bytes of the block at `p`, which is large or huge; aborts on misuse, with a message that `action`
  * begins. */
 size_t large_usable_size(const char *action, const void *p);
@@ -40,20 +40,30 @@ void large_set_sampled(void *p, bool sampled);
 bool large_is_resized(const void *p);
 void large_note_resized(void *p);
 
-/* Gives the block at `p` room for `size` bytes, in place or with its pages moved, and returns where it is;
- * NULL if it must be copied, as to another lane. */
-void *large_resize(struct heap *heap, void *p, size_t size);
+/* Gives the block at `p`, whose page-map word is `word`, room for `size` bytes, in place or with its pages
+ * moved, and returns where it is; NULL if it must be copied, as to another lane. */
+void *large_resize(struct heap *heap, void *p, size_t size, uint32_t word);
 
 /* Aborts with what can be said of a block of these lanes, freed or not; `kind` begins the message. */
 _Noreturn void large_report_misuse(const char *kind, const void *p);
 /* Aborts with what can be said of a pointer into a region where no block begins; `action` begins the
  * message. */
 _Noreturn void large_report_stray(const char *action, const void *p);
+/* The same of a pointer to a block that another thread has freed, with its region perhaps. */
+_Noreturn void large_report_gone(const char *action, const void *p);
+
+/* Takes the page-map word of the huge block at `p` from it, before anything else of the block is read: its
+ * region may end with it. Aborts if another thread has, with a message that `action` begins. */
+void large_take_word(const char *action, const void *p);
 
 /* The header of the block at `p`, whose page-map word is that of a large or huge block. Aborts if no block
  * begins there, with a message that `action` begins. */
 static inline struct slab *large_head(const char *action, const void *p) {
-    struct slab *head = arena_header((uintptr_t)p);
+    const struct region *region = region_of((uintptr_t)p);
+    if (UNLIKELY(region == NULL)) {
+        large_report_gone(action, p);
+    }
+    struct slab *head = region_slab(region, region_slab_index(region, (uintptr_t)p));
     /* relaxed: whoever holds the block got it, and with it the state, through the program's own
      * synchronisation */
     bool is_block = ((uintptr_t)p & (SLAB_BYTES - 1)) == 0 &&

@@ -1,45 +1,54 @@
 #include "arena/arena.h"
+#include "arena/stray.h"
 #include "base/text.h"
 #include "heap/large.h"
 #include "os/report.h"
 
 #include <string.h>
 
-static const char *lane_of(const struct slab *slab) {
-    return arena_run_is_huge(slab) ? "huge" : "large";
+static const char *lane(bool huge) {
+    return huge ? "huge" : "large";
 }
 
 COLD void large_report_misuse(const char *kind, const void *p) {
-    report_misuse(kind, p, lane_of(arena_header((uintptr_t)p)), 0, round_down((uintptr_t)p, SLAB_BYTES));
+    report_misuse(kind, p, lane(arena_run_is_huge(arena_header((uintptr_t)p))), 0,
+                  round_down((uintptr_t)p, SLAB_BYTES));
+}
+
+/* `action`, with `what` behind it. */
+static COLD _Noreturn void report(const char *action, const char *what, const void *p, const char *lane,
+                                  uintptr_t slab) {
+    char kind[96];
+    struct text line = TEXT_ON(kind);
+    text_string(&line, action);
+    text_string(&line, what);
+    report_misuse(kind, p, lane, 0, slab);
+}
+
+/* `was_block`: it begins where a block began that was freed. */
+static COLD _Noreturn void report_not_in_use(const char *action, const void *p, bool was_block) {
+    uintptr_t slab = round_down((uintptr_t)p, SLAB_BYTES);
+    if (strcmp(action, "invalid free") != 0) {
+        report(action, " (its slab is not in use)", p, "unknown", slab);
+    }
+    if (was_block) {
+        report("double free", " (its slab is no longer in use)", p, "unknown", slab);
+    }
+    /* nothing says any more what was there before */
+    report("double or invalid free", " (its slab is not in use)", p, "unknown", slab);
+}
+
+COLD void large_report_gone(const char *action, const void *p) {
+    report_not_in_use(action, p, true);
 }
 
 COLD void large_report_stray(const char *action, const void *p) {
-    const struct region *region = region_of((uintptr_t)p);
-    size_t index = region_slab_index(region, (uintptr_t)p);
-    char kind[96];
-    const struct slab *slab = region_slab(region, index);
-    /* relaxed throughout: the program is about to end; a guess at what it did is all that is wanted */
-    uint8_t state = atomic_load_explicit(&slab->state, memory_order_relaxed);
-    bool was_block = ((uintptr_t)p & (SLAB_BYTES - 1)) == 0 && (state == SLAB_FREE || state == SLAB_KEPT) &&
-                     arena_span(slab) != 0;
-    struct text line = TEXT_ON(kind);
-    text_string(&line, action);
-    for (size_t back = 0; back <= index; back++) {
-        const struct slab *head = region_slab(region, index - back);
-        if (atomic_load_explicit(&head->state, memory_order_relaxed) == SLAB_LARGE &&
-            arena_run_slabs(head) > back) {
-            text_string(&line, " (not the start of a block)");
-            report_misuse(kind, p, lane_of(head), 0, arena_address(head));
-        }
+    struct stray stray = arena_stray((uintptr_t)p);
+    if (stray.kind == STRAY_INSIDE) {
+        report(action, " (not the start of a block)", p, lane(stray.huge), stray.block);
     }
-    bool is_free = strcmp(action, "invalid free") == 0;
-    if (was_block && is_free) {
-        report_misuse("double free (its slab is no longer in use)", p, "unknown", 0, (uintptr_t)p);
+    if (stray.kind == STRAY_TAKEN) {
+        report(action, " (it is being freed or resized)", p, lane(stray.huge), stray.block);
     }
-    if (is_free) { /* nothing says any more what was there before */
-        line.length = 0;
-        text_string(&line, "double or invalid free");
-    }
-    text_string(&line, " (its slab is not in use)");
-    report_misuse(kind, p, "unknown", 0, round_down((uintptr_t)p, SLAB_BYTES));
+    report_not_in_use(action, p, stray.kind == STRAY_GONE);
 }

@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-/* Moves the pages of a huge block, which cannot grow where it stands, to a larger run; NULL if there is
- * none. */
+/* Moves the pages of a huge block, which cannot grow where it stands, and whose page-map word is taken, to a
+ * larger run; NULL if there is none. */
 static void *move_huge(struct heap *heap, struct slab *slab, void *p, size_t span) {
     struct zeros zeros;
     struct slab *target = arena_take_huge(span, SUPERSLAB_BYTES, true, &zeros);
@@ -41,7 +41,6 @@ static void *move_huge(struct heap *heap, struct slab *slab, void *p, size_t spa
     size_t had = arena_span(slab);
     arena_set_span(target, span);
     page_map_set(address, 1, page_word(PAGE_OWNER_HUGE, 0));
-    page_map_set((uintptr_t)p, 1, 0);
     if (by_pages) {
         huge_pages_moved(slab, target);
         huge_pages_grown(target, had, span);
@@ -76,22 +75,29 @@ static bool resize_run(struct heap *heap, struct slab *slab, size_t span) {
     return done;
 }
 
-static void *resize(struct heap *heap, void *p, size_t size) {
-    struct slab *slab = large_head("invalid realloc", p);
+static void *resize(struct heap *heap, void *p, size_t size, uint32_t word) {
     size_t span = large_span(size);
-    bool was_huge = arena_run_is_huge(slab);
+    bool was_huge = page_word_owner(word) == PAGE_OWNER_HUGE;
     if (size <= MID_MAX_BYTES || was_huge != (span > LARGE_MAX_BYTES)) {
         return NULL; /* it is to be a block of another lane */
     }
+    if (was_huge) { /* so that nobody else frees or resizes it meanwhile */
+        large_take_word("invalid realloc", p);
+    }
+    struct slab *slab = large_head("invalid realloc", p);
     if (!was_huge) {
         return resize_run(heap, slab, span) ? p : NULL;
     }
-    return arena_resize_huge(slab, span) ? p : move_huge(heap, slab, p, span);
+    void *resized = arena_resize_huge(slab, span) ? p : move_huge(heap, slab, p, span);
+    if (resized == NULL || resized == p) {
+        page_map_set((uintptr_t)p, 1, word);
+    }
+    return resized;
 }
 
-void *large_resize(struct heap *heap, void *p, size_t size) {
+void *large_resize(struct heap *heap, void *p, size_t size, uint32_t word) {
     heap_enter(heap);
-    void *resized = resize(heap, p, size);
+    void *resized = resize(heap, p, size, word);
     heap_leave(heap);
     return resized;
 }

@@ -91,8 +91,8 @@ static inline bool may_stay(size_t held, size_t size) {
 
 /* Gives a large or huge block room for `size` bytes where it stands, or moves its pages; NULL if it must be
  * copied. */
-static void *resize_large(void *p, size_t held, size_t size) {
-    void *resized = large_resize(thread_heap_get(), p, size);
+static void *resize_large(void *p, size_t held, size_t size, uint32_t word) {
+    void *resized = large_resize(thread_heap_get(), p, size, word);
     if (resized != NULL) {
         note_resized(resized, held);
     }
@@ -114,16 +114,16 @@ static bool leaves_its_pages(const void *p, size_t held, size_t size) {
            is_mostly_resident(p, size);
 }
 
-static void *reallocate_large(void *p, size_t size) {
+static void *reallocate_large(void *p, size_t size, uint32_t word) {
     size_t held = large_usable_size("invalid realloc", p);
-    void *resized = leaves_its_pages(p, held, size) ? NULL : resize_large(p, held, size);
+    void *resized = leaves_its_pages(p, held, size) ? NULL : resize_large(p, held, size, word);
     if (resized != NULL) {
         large_note_resized(resized);
         return resized;
     }
     resized = reallocate_by_copy(p, held, size, size > held && size > MID_MAX_BYTES);
     if (UNLIKELY(resized == p)) {
-        (void)resize_large(p, held, size); /* there is no memory for a copy: as far as it goes */
+        (void)resize_large(p, held, size, word); /* there is no memory for a copy: as far as it goes */
     }
     if (resized != NULL && size > MID_MAX_BYTES) {
         large_note_resized(resized);
@@ -143,7 +143,7 @@ static NOINLINE void *reallocate_otherwise(void *p, size_t size, uint32_t word) 
         return out_of_memory(size);
     }
     if (owner == OURS_LARGE) {
-        return reallocate_large(p, size);
+        return reallocate_large(p, size, word);
     }
     heap_check_block("invalid realloc", p);
     size_t held = size_classes[page_word_class(word)].bytes;

@@ -48,7 +48,7 @@ static NOINLINE void release_otherwise(void *p, uint32_t word) {
         release_block(p, word);
         break;
     case OURS_LARGE:
-        large_free(thread_heap_get_to_free(0), p);
+        large_free(thread_heap_get_to_free(0), p, word);
         break;
     case OURS_STRAY:
         large_report_stray("invalid free", p);

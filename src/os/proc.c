@@ -108,7 +108,7 @@ COLD const char *os_environment(const char *name, char *buffer, size_t capacity)
     return found;
 }
 
-COLD static int read_hex(struct reader *r, uintptr_t *out) {
+RARE static int read_hex(struct reader *r, uintptr_t *out) {
     *out = 0;
     for (;;) {
         int c = reader_next(r);
@@ -122,7 +122,7 @@ COLD static int read_hex(struct reader *r, uintptr_t *out) {
     }
 }
 
-COLD enum os_answer os_find_mapping(uintptr_t address, struct os_mapping *out) {
+RARE enum os_answer os_find_mapping(uintptr_t address, struct os_mapping *out) {
     struct reader r;
     if (!reader_open(&r, OWN_MAPS)) {
         return OS_UNKNOWN;

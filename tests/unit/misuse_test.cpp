@@ -15,6 +15,12 @@
 #include "support/lanes.h"
 #include "support/statistics.h"
 
+extern "C" {
+void hakmem_test_free_late(std::size_t size);
+void hakmem_test_resize_late(std::size_t size);
+void hakmem_test_measure_late(std::size_t size);
+}
+
 namespace {
 
 using hakmem_test::counter;
@@ -138,6 +144,18 @@ TEST_F(MisuseDeathTest, InteriorPointerOfAHugeBlockIsNamedAtOnce) {
     EXPECT_DEATH(hak_free(block_of(kHuge) + 16), EITHER_FREE);
     EXPECT_DEATH(hak_free(block_of(kHuge) + 4096), EITHER_FREE);
     EXPECT_DEATH(hak_free(block_of(kHuge) + 2048 * kKiB), EITHER_FREE);
+}
+
+// By two threads at once, of which the second has seen that the block was there. From 256 MiB on its region
+// has ended by then.
+TEST_F(MisuseDeathTest, DoubleUseOfAHugeBlockByTwoThreadsIsNamed) {
+    for (const std::size_t size : {kHuge, std::size_t{400} << 20}) {
+        EXPECT_DEATH(hakmem_test_free_late(size), "hakmem: double free[^:]*: pointer 0x[0-9a-f]+") << size;
+        EXPECT_DEATH(hakmem_test_resize_late(size), "hakmem: invalid realloc[^:]*: pointer 0x[0-9a-f]+")
+            << size;
+        EXPECT_DEATH(hakmem_test_measure_late(size), "hakmem: invalid usable size[^:]*: pointer 0x[0-9a-f]+")
+            << size;
+    }
 }
 
 // The last block of a slab is handed out after all others, so of a new slab it never was.

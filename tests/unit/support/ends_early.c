@@ -1,5 +1,5 @@
-/* The library's thread, on its way out, comes to what has the program's threads start it. In C, because C++ has
- * no _Atomic. */
+/* The library's thread, on its way out, comes to what has the program's threads start it. In C, because C++
+ * has no _Atomic. */
 #include "arena/decay.h"
 #include "os/thread.h"
 

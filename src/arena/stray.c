@@ -1,0 +1,35 @@
+#include "arena/stray.h"
+
+#include "arena/internal.h"
+#include "arena/run.h"
+
+/* relaxed, both: the program is about to end; a guess at what it did is all that is wanted */
+static uint8_t state_of(const struct slab *slab) {
+    return atomic_load_explicit(&slab->state, memory_order_relaxed);
+}
+
+static RARE struct stray look(const struct region *r, uintptr_t address) {
+    size_t index = region_slab_index(r, address);
+    const struct slab *slab = region_slab(r, index);
+    bool begins_slab = address % SLAB_BYTES == 0;
+    for (size_t back = 0; back <= index; back++) {
+        const struct slab *head = region_slab(r, index - back);
+        if (state_of(head) == SLAB_LARGE && arena_run_slabs(head) > back) {
+            enum stray_kind kind = begins_slab && back == 0 ? STRAY_TAKEN : STRAY_INSIDE;
+            return (struct stray){kind, arena_run_is_huge(head), arena_address(head)};
+        }
+    }
+    bool was_freed = state_of(slab) == SLAB_FREE || state_of(slab) == SLAB_KEPT;
+    return (struct stray){.kind =
+                              begins_slab && was_freed && arena_span(slab) != 0 ? STRAY_GONE : STRAY_UNKNOWN};
+}
+
+RARE struct stray arena_stray(uintptr_t address) {
+    struct stray stray = {.kind = STRAY_UNKNOWN};
+    if (arena_lock_in_time()) {
+        const struct region *r = region_of_any(address);
+        stray = r == NULL ? (struct stray){.kind = STRAY_GONE} : look(r, address);
+        lock_release(&arena.lock);
+    }
+    return stray;
+}

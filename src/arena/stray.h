@@ -1,0 +1,29 @@
+/* What a pointer into a region, at which no block begins, may once have been: for the line that ends the
+ * program.
+ *
+ * Promises that nothing is read of a region that ends meanwhile. Waits a second at most for the arena's lock,
+ * which a thread that a signal has interrupted may hold: then nothing is known. Relies on the arena's lock.
+ */
+#ifndef HAKMEM_ARENA_STRAY_H
+#define HAKMEM_ARENA_STRAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum stray_kind {
+    STRAY_UNKNOWN,
+    STRAY_GONE,   /* there is no region any more, or a block began there that was freed */
+    STRAY_INSIDE, /* it lies in a block of the large or huge lane */
+    STRAY_TAKEN,  /* such a block begins there, and another thread frees or resizes it */
+};
+
+struct stray {
+    enum stray_kind kind;
+    bool huge;       /* where it lies in a block: of the huge lane */
+    uintptr_t block; /* where that begins */
+};
+
+/* No lock of the arena's held. */
+struct stray arena_stray(uintptr_t address);
+
+#endif
