@@ -21,15 +21,25 @@ COLD bool arena_lock_in_time(void) {
     return false;
 }
 
+/* Gives up what of the address space serves speed alone, or is more than the limit allows. False if there is
+ * nothing of it. Arena lock held. */
+static COLD bool spare(void) {
+    bool spared = page_map_retreat(arena.oldest);
+    for (struct region *r = arena.oldest; r != NULL; r = r->next) {
+        spared = region_cut(r) || spared;
+    }
+    return spared;
+}
+
 COLD void arena_spare_address_space(size_t limit_bytes) {
-    if (page_map_is_flat() && !page_map_may_be_flat(limit_bytes) && arena_lock_in_time()) {
-        (void)page_map_retreat(arena.oldest);
+    if (!page_map_may_be_flat(limit_bytes) && arena_lock_in_time()) {
+        (void)spare();
         lock_release(&arena.lock);
     }
 }
 
 COLD bool arena_spared(void) {
-    return !page_map_may_be_flat(os_address_space_limit()) && page_map_retreat(arena.oldest);
+    return !page_map_may_be_flat(os_address_space_limit()) && spare();
 }
 
 COLD void arena_note_resident(struct region *r, uint32_t first) {

@@ -16,7 +16,8 @@ extern "C" {
 #endif
 
 /* Gives up the flat page map, which serves speed alone, where it is much of `limit_bytes`: what the process
- * may have of address space, or lock, from now on. */
+ * may have of address space, or lock, from now on. And what regions have reserved for later, where that is
+ * much of RLIMIT_AS. */
 void arena_spare_address_space(size_t limit_bytes);
 /* The program has locked the memory that it has (`now`), or will have (`later`), or both: what of it is made
  * usable is resident at once, and counts as dirty. Without `later`, a lock on what it will have has ended. */

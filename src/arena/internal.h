@@ -81,8 +81,9 @@ void arena_end_resident_region(struct region *region);
 bool arena_commit(struct region *region, uint32_t count);
 /* Counts the free slabs of the region's usable superslabs from `first` on as dirty: they are resident. */
 void arena_note_resident(struct region *region, uint32_t first);
-/* Gives up the flat page map if the limit of address space, which another process may have changed, is too
- * low for it by now. True if that was done: there is more address space then. */
+/* Gives up the flat page map, and what regions have reserved for later, if the limit of address space, which
+ * another process may have changed, is too low for them by now. True if that was done: there is more address
+ * space then. */
 bool arena_spared(void);
 
 /* Takes the lock, which is not held; false if that takes more than a second. Another thread that has it lets

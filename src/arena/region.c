@@ -63,6 +63,12 @@ static struct plan plan_region(size_t bytes) {
     return plan;
 }
 
+/* What the length of a region is a multiple of: no granules where one of them is much of the limit. */
+static size_t unit(void) {
+    bool much = page_map_limit == 0 && os_address_space_limit() / LIMIT_PART < REGION_GRANULE_BYTES;
+    return UNLIKELY(much) ? SUPERSLAB_BYTES : region_index_unit();
+}
+
 /* Address space for a region: of `*bytes`, or of half as much each time that there is not so much, but at
  * least `least`. NULL if there is none. */
 static void *reserve(size_t *bytes, size_t least) {
@@ -71,7 +77,7 @@ static void *reserve(size_t *bytes, size_t least) {
         if (base != NULL || *bytes <= least) {
             return base;
         }
-        *bytes = max_size(round_up(*bytes / 2, region_index_unit()), least);
+        *bytes = max_size(round_up(*bytes / 2, unit()), least);
         report_fallback(FALLBACK_SMALL_REGION, *bytes);
     }
 }
@@ -86,14 +92,14 @@ static bool fits(size_t bytes, size_t superslabs) {
  * files. */
 static COLD size_t scarce_bytes(void) {
     size_t part = max_size(os_address_space_limit() / LIMIT_PART, SCARCE_LEAST_BYTES);
-    return min_size(round_up(part, region_index_unit()), REGION_NEXT_BYTES);
+    return min_size(round_up(part, unit()), REGION_NEXT_BYTES);
 }
 
 /* The bytes of a region where address space is limited. `least` has room for one run of `superslabs`; what
  * there is beyond that is room for a whole number of further ones. */
 static COLD size_t bytes_where_scarce(size_t least, size_t superslabs) {
     size_t bytes = scarce_bytes();
-    if (bytes > least && region_index_unit() == SUPERSLAB_BYTES) {
+    if (bytes > least && unit() == SUPERSLAB_BYTES) {
         bytes -= (bytes - least) % (superslabs << SUPERSLAB_SHIFT);
     }
     return bytes;
@@ -168,10 +174,10 @@ static struct region *lay_out(void *base, size_t bytes, const struct plan *plan,
 }
 
 struct region *region_make(size_t superslabs, bool only_huge) {
-    size_t unit = region_index_unit();
-    size_t least = round_up(superslabs << SUPERSLAB_SHIFT, unit);
+    size_t step = unit();
+    size_t least = round_up(superslabs << SUPERSLAB_SHIFT, step);
     while (!fits(least, superslabs)) {
-        least += unit;
+        least += step;
     }
     size_t bytes = only_huge ? least : max_size(least, usual_bytes(least, superslabs));
     void *base = reserve(&bytes, least);
@@ -210,6 +216,24 @@ struct region *region_make(size_t superslabs, bool only_huge) {
 void region_forget(const struct region *r) {
     region_index_set(r->base, r->bytes, false);
     atomic_fetch_sub_explicit(&reserved_bytes, r->bytes, memory_order_relaxed);
+}
+
+COLD bool region_cut(struct region *r) {
+    uintptr_t end = region_superslab_address(r, r->committed);
+    uintptr_t had_end = r->base + r->bytes;
+    uintptr_t next = round_up(end, REGION_GRANULE_BYTES);
+    if (had_end - end <= scarce_bytes()) {
+        return false;
+    }
+    region_index_set(r->base, end - r->base, true);
+    if (next < had_end) {
+        region_index_set(next, had_end - next, false);
+    }
+    r->superslabs = r->committed;
+    __atomic_store_n(&r->bytes, end - r->base, __ATOMIC_RELAXED); /* see region.h */
+    atomic_fetch_sub_explicit(&reserved_bytes, had_end - end, memory_order_relaxed);
+    os_release((void *)end, had_end - end);
+    return true;
 }
 
 void region_unmap(struct region *r) {

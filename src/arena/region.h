@@ -36,6 +36,9 @@ struct zeros {
 
 struct region {
     uintptr_t base;
+    /* A multiple of SUPERSLAB_BYTES. Under the lock, and falls there by region_cut; read without it by an
+     * atomic load, relaxed: whoever has an address of another region in what this one has given back comes
+     * later than that. */
     size_t bytes;
     uint32_t superslabs;      /* all of them, metadata's included */
     uint32_t committed;       /* superslabs below this are usable memory */
@@ -127,6 +130,9 @@ void region_unmap(struct region *region);
 enum region_commit { REGION_COMMITS_MORE, REGION_IS_LOCKED, REGION_LOCKS };
 /* Makes superslabs below `count` usable. False if the OS refuses. Arena lock held. */
 bool region_commit(struct region *region, uint32_t count, enum region_commit how);
+/* Gives back the address space behind the region's usable superslabs, unless a region may be as large as that
+ * where address space is limited. True if it was given back. Arena lock held. */
+bool region_cut(struct region *region);
 /* Brings the region's bitmaps up to date after the state of `superslab` has changed. Arena lock held. */
 void region_note(struct region *region, size_t superslab);
 

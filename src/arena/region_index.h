@@ -1,9 +1,9 @@
 /* From an address to the region that holds it.
  *
  * Promises look-ups of one load in a table, without a lock. The table is of the whole address space; where
- * that is scarce (RLIMIT_AS), of 512 GiB around the first region, and there a region may fill a part of its
- * last granule only. Making and forgetting regions is the arena's, under its lock. Relies on the layout and
- * os.
+ * that is scarce (RLIMIT_AS), of 512 GiB around the first region. There a region may fill a part of its last
+ * granule only, as it may in either once it has been cut. Making and forgetting regions is the arena's, under
+ * its lock. Relies on the layout and os.
  */
 #ifndef HAKMEM_ARENA_REGION_INDEX_H
 #define HAKMEM_ARENA_REGION_INDEX_H
@@ -55,8 +55,8 @@ _Atomic uint32_t *region_page_word(uintptr_t address);
 /* Has `table` serve for the whole address space: REGION_BASES_BYTES of zeros, read-only until covered. Called
  * before the first region is made, or else the small table serves. */
 void region_index_use_table(void *table);
-/* What the length of a region has to be a multiple of. A region begins at a multiple of
- * REGION_GRANULE_BYTES. */
+/* What the length of a region is a multiple of where there is no reason for less. A region begins at a
+ * multiple of REGION_GRANULE_BYTES. */
 size_t region_index_unit(void);
 /* Reserves `bytes` of address space for a region; NULL if there is none. Arena lock held. */
 void *region_index_reserve(size_t bytes);

@@ -207,7 +207,7 @@ static ALWAYS_INLINE void *const *return_small(struct heap *heap, unsigned size_
                 break;
             }
             base = region->base;
-            extent = region->bytes;
+            extent = __atomic_load_n(&region->bytes, __ATOMIC_RELAXED); /* see region.h */
         }
         struct slab *slab = region_slab_at(base, (at - base) >> SLAB_SHIFT);
         size_t number = quotient_if_whole(reciprocal, at % SLAB_BYTES);

@@ -80,6 +80,14 @@ def test_a_program_that_limits_its_address_space_while_others_allocate_has_it(
     runner.run([builder.program("c/address_space_given_up_among_threads.c")])
 
 
+@pytest.mark.parametrize("limit_mib", [100, 200])
+def test_a_program_that_limits_its_address_space_to_little_has_it(
+    runner: Runner, builder: Builder, limit_mib: int
+) -> None:
+    finished = runner.run([builder.program("c/narrow_limit_of_its_own.c"), str(limit_mib)])
+    assert limit_mib // 2 <= int(finished.text) <= limit_mib, finished
+
+
 @pytest.mark.parametrize("limit_gib", [2, 9, 20])
 def test_a_limit_of_address_space_leaves_most_of_it(runner: Runner, builder: Builder, limit_gib: int) -> None:
     program = builder.program("c/untouched_blocks.c")

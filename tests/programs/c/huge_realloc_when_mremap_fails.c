@@ -54,11 +54,12 @@ void *mremap(void *old, size_t old_bytes, size_t bytes, int flags, ...) {
     return MAP_FAILED;
 }
 
+/* As another process may do, so that what the library has reserved is there. */
 static void limit(__rlimit_resource_t resource) {
     struct rlimit limits;
     REQUIRE(getrlimit(resource, &limits) == 0);
     limits.rlim_cur = 64 * MIB;
-    REQUIRE(setrlimit(resource, &limits) == 0);
+    REQUIRE(syscall(SYS_prlimit64, 0, resource, &limits, NULL) == 0);
 }
 
 static void unlimit(__rlimit_resource_t resource) {
