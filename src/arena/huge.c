@@ -4,6 +4,7 @@
 #include "arena/huge_fit.h"
 #include "arena/huge_pages.h"
 #include "arena/internal.h"
+#include "arena/stray.h"
 #include "os/os.h"
 #include "os/report.h"
 
@@ -184,6 +185,7 @@ void arena_give_huge(struct slab *head, bool resident) {
     }
     free_superslabs(head, r, run.first, run.count, bytes, resident);
     if (r->only_huge && arena_region_idle(r)) {
+        stray_note_ended(region_superslab_address(r, run.first));
         arena_end_resident_region(r);
     }
     arena_unlock_within_bound();

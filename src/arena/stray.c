@@ -3,6 +3,11 @@
 #include "arena/internal.h"
 #include "arena/run.h"
 
+#define ENDED_NOTED 8
+
+/* Where the last blocks began whose regions have ended. relaxed everywhere: it orders nothing */
+static _Atomic uintptr_t ended[ENDED_NOTED];
+
 /* relaxed, both: the program is about to end; a guess at what it did is all that is wanted */
 static uint8_t state_of(const struct slab *slab) {
     return atomic_load_explicit(&slab->state, memory_order_relaxed);
@@ -32,4 +37,17 @@ RARE struct stray arena_stray(uintptr_t address) {
         lock_release(&arena.lock);
     }
     return stray;
+}
+
+COLD void stray_note_ended(uintptr_t block) {
+    static unsigned next; /* under the arena's lock */
+    atomic_store_explicit(&ended[next++ % ENDED_NOTED], block, memory_order_relaxed);
+}
+
+RARE bool stray_has_ended(uintptr_t address) {
+    bool found = false;
+    for (unsigned i = 0; i < ENDED_NOTED; i++) {
+        found = found || atomic_load_explicit(&ended[i], memory_order_relaxed) == address;
+    }
+    return found;
 }

@@ -1,5 +1,5 @@
-/* What a pointer into a region, at which no block begins, may once have been: for the line that ends the
- * program.
+/* What a pointer at which no block begins, into a region or where one was, may once have been: for the line
+ * that ends the program.
  *
  * Promises that nothing is read of a region that ends meanwhile. Waits a second at most for the arena's lock,
  * which a thread that a signal has interrupted may hold: then nothing is known. Relies on the arena's lock.
@@ -25,5 +25,10 @@ struct stray {
 
 /* No lock of the arena's held. */
 struct stray arena_stray(uintptr_t address);
+
+/* Notes that the region of the huge block at `block` ends with it. Arena lock held. */
+void stray_note_ended(uintptr_t block);
+/* Whether a block began at `address` whose region has ended with it: one of the last few. */
+bool stray_has_ended(uintptr_t address);
 
 #endif

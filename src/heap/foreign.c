@@ -1,7 +1,10 @@
 #define _GNU_SOURCE
 #include "heap/foreign.h"
 
+#include "arena/stray.h"
 #include "base/bits.h"
+#include "base/text.h"
+#include "heap/large.h"
 #include "os/os.h"
 #include "os/report.h"
 
@@ -128,11 +131,20 @@ static enum os_answer may_be_of_libc(uintptr_t p) {
     return answer == OS_YES && (next.size_and_flags & CHUNK_PREVIOUS_IN_USE) == 0 ? OS_NO : answer;
 }
 
-static void require_libc(const void *p, const char *misuse) {
+/* Aborts if no block of libc's can be at `p`, with a message that `action` begins. */
+static void require_libc(const void *p, const char *action) {
     /* Where nobody knows, libc's own checks are better than ending a program that is right. */
-    if (!foreign_libc_present() || may_be_of_libc((uintptr_t)p) == OS_NO) {
-        report_misuse(misuse, p, "none", 0, 0);
+    if (foreign_libc_present() && may_be_of_libc((uintptr_t)p) != OS_NO) {
+        return;
     }
+    if (stray_has_ended((uintptr_t)p)) {
+        large_report_gone(action, p);
+    }
+    char kind[96];
+    struct text line = TEXT_ON(kind);
+    text_string(&line, action);
+    text_string(&line, " (neither a block of HAKMEM nor of libc)");
+    report_misuse(kind, p, "none", 0, 0);
 }
 
 void *foreign_malloc(size_t size) {
@@ -150,7 +162,7 @@ void *foreign_memalign(size_t alignment, size_t size) {
 COLD void foreign_free(void *p, bool trusted) {
     int saved_errno = errno;
     if (!trusted) {
-        require_libc(p, "invalid free (neither a block of HAKMEM nor of libc)");
+        require_libc(p, "invalid free");
         report_fallback(FALLBACK_FOREIGN_FREE, 0);
     }
     __libc_free(p);
@@ -159,7 +171,7 @@ COLD void foreign_free(void *p, bool trusted) {
 
 COLD void *foreign_realloc(void *p, size_t size, bool trusted) {
     if (!trusted) {
-        require_libc(p, "invalid realloc (neither a block of HAKMEM nor of libc)");
+        require_libc(p, "invalid realloc");
         report_fallback(FALLBACK_FOREIGN_REALLOC, size);
     }
     return __libc_realloc(p, size);
@@ -167,7 +179,7 @@ COLD void *foreign_realloc(void *p, size_t size, bool trusted) {
 
 COLD size_t foreign_usable_size(const void *p, bool trusted) {
     if (!trusted) {
-        require_libc(p, "invalid usable size (neither a block of HAKMEM nor of libc)");
+        require_libc(p, "invalid usable size");
         report_fallback(FALLBACK_FOREIGN_SIZE, 0);
     }
     struct libc_chunk chunk = chunk_of(p);

@@ -49,7 +49,7 @@ _Noreturn void large_report_misuse(const char *kind, const void *p);
 /* Aborts with what can be said of a pointer into a region where no block begins; `action` begins the
  * message. */
 _Noreturn void large_report_stray(const char *action, const void *p);
-/* The same of a pointer to a block that another thread has freed, with its region perhaps. */
+/* The same of a pointer to a block that was freed, with its region perhaps. */
 _Noreturn void large_report_gone(const char *action, const void *p);
 
 /* Takes the page-map word of the huge block at `p` from it, before anything else of the block is read: its

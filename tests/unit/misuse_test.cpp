@@ -158,6 +158,18 @@ TEST_F(MisuseDeathTest, DoubleUseOfAHugeBlockByTwoThreadsIsNamed) {
     }
 }
 
+// Nothing is left of it that its address leads to.
+TEST_F(MisuseDeathTest, DoubleFreeOfABlockWhoseRegionHasEndedIsNamed) {
+    const auto freed = [] {
+        void *block = hak_malloc(std::size_t{400} << 20);
+        hak_free(block);
+        return block;
+    };
+    EXPECT_DEATH(hak_free(freed()), "hakmem: double free[^:]*: pointer 0x[0-9a-f]+");
+    EXPECT_DEATH(hak_realloc(freed(), 10), "hakmem: invalid realloc .its slab is not in use.: pointer");
+    EXPECT_DEATH(hak_usable_size(freed()), "hakmem: invalid usable size .its slab is not in use.: pointer");
+}
+
 // The last block of a slab is handed out after all others, so of a new slab it never was.
 void *last_of_its_slab(std::size_t size) {
     const auto block = reinterpret_cast<std::uintptr_t>(block_of(size));
