@@ -1,6 +1,7 @@
 // Pages ahead of use for runs of blocks that are larger than a page: where earlier blocks were filled, and
 // only there.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <vector>
@@ -24,6 +25,15 @@ using hakmem_test::stats_now;
 
 std::uint64_t faults_avoided() {
     return stats_now().page_faults_avoided;
+}
+
+// Linux 5.14 is the first that brings many pages with one call.
+bool kernel_brings_pages() {
+    constexpr int kPopulateWrite = 23;
+    void *page = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const bool brings = madvise(page, kPage, kPopulateWrite) == 0;
+    munmap(page, kPage);
+    return brings;
 }
 
 // Blocks of one size, freed at the end.
@@ -64,7 +74,9 @@ TEST_P(AheadOfSize, MostPagesOfBlocksThatAreFilledComeByCallsForManyOfThem) {
     Filling blocks(GetParam());
     blocks.add(kBytes, GetParam());
     // 16 MiB are in use before any run is watched.
-    EXPECT_GT(faults_avoided() - before, kBytes / kPage / 2);
+    if (kernel_brings_pages()) {
+        EXPECT_GT(faults_avoided() - before, kBytes / kPage / 2);
+    }
 #if !HAKMEM_TEST_SANITIZED
     EXPECT_LT(meter.growth(), static_cast<std::ptrdiff_t>(kBytes / 16 * 17));
 #endif
@@ -136,7 +148,9 @@ TEST(Ahead, BuffersThatGrowAreCopiedToPagesThatComeTogether) {
             fill_pattern(buffers[i], size, i);
         }
     }
-    EXPECT_GT(faults_avoided() - before, kBuffers);
+    if (kernel_brings_pages()) {
+        EXPECT_GT(faults_avoided() - before, kBuffers);
+    }
     for (void *buffer : buffers) {
         hak_free(buffer);
     }

@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <vector>
@@ -88,17 +89,27 @@ TEST(Realloc, ToZeroFreesAndGivesNull) {
     EXPECT_EQ(live_blocks(), before);
 }
 
-TEST(Realloc, StaysInPlaceWithinASizeClass) {
+void stay_in_place_within_a_size_class() {
     for (int i = 0; i < hak_size_class_count(); i++) {
         const std::size_t most = hak_size_class_bytes(i);
         const std::size_t least = i == 0 ? 1 : hak_size_class_bytes(i - 1) + 1;
-        void *block = hak_malloc(least);
+        void *const block = hak_malloc(least);
         ASSERT_NE(block, nullptr);
         for (std::size_t size : {most, least, (least + most) / 2, most}) {
-            EXPECT_EQ(hak_realloc(block, size), block) << least << " to " << size;
+            ASSERT_EQ(hak_realloc(block, size), block) << least << " to " << size;
         }
         hak_free(block);
     }
+}
+
+// In a process of its own, in which no size has got a class of its own.
+TEST(Realloc, StaysInPlaceWithinASizeClass) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    const auto stay_and_exit = [] {
+        stay_in_place_within_a_size_class();
+        std::_Exit(HasFailure() ? 1 : 0);
+    };
+    EXPECT_EXIT(stay_and_exit(), testing::ExitedWithCode(0), "");
 }
 
 TEST(Realloc, FromEverySizeToEverySizeKeepsTheContents) {
