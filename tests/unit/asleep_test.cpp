@@ -1,8 +1,11 @@
-// Whether a sleeping thread is in a signal handler, by what is on its stack.
+// Whether a sleeping thread is in a signal handler, by what is on its stack, and whether its heap is taken
+// from it.
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -15,13 +18,20 @@
 #include <thread>
 #include <utility>
 
+#include "hakmem.h"
+#include "support/resident.h"
+#include "support/statistics.h"
+
 extern "C" {
 #include "os/asleep.h"
 }
 
 namespace {
 
-// A thread that falls asleep in `body`, by wait_for_end, until this object's end.
+using hakmem_test::kKiB;
+using hakmem_test::stats_now;
+
+// A thread with a heap that falls asleep in `body`, by wait_for_end, until this object's end.
 class Sleeper {
   public:
     explicit Sleeper(std::function<void()> body) {
@@ -30,6 +40,7 @@ class Sleeper {
         thread_ = std::thread([this, body = std::move(body)] {
             stack_end_ = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
             id_ = static_cast<int>(syscall(SYS_gettid));
+            hak_free(hak_malloc(100));
             body();
         });
     }
@@ -54,6 +65,20 @@ class Sleeper {
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
         return os_in_signal_handler(&sleep, stack_end_);
+    }
+
+    // While a child, which runs in its memory, sleeps in its place.
+    void wait_until_it_waits_for_its_child() const {
+        while (!sleeps_ || os_is_running(id_)) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+    }
+
+    // Once it sleeps.
+    static bool loses_its_heap() {
+        const std::uint64_t before = stats_now().heaps_reclaimed;
+        hak_collect();
+        return stats_now().heaps_reclaimed > before;
     }
 
   private:
@@ -83,11 +108,13 @@ void raise_signal(int flags) {
 TEST(Asleep, AThreadThatWaitsIsInNoHandler) {
     Sleeper sleeper(Sleeper::wait_for_end);
     EXPECT_FALSE(sleeper.is_in_signal_handler());
+    EXPECT_TRUE(sleeper.loses_its_heap());
 }
 
 TEST(Asleep, OneWhoseHandlerWaitsIs) {
     Sleeper sleeper([] { raise_signal(0); });
     EXPECT_TRUE(sleeper.is_in_signal_handler());
+    EXPECT_FALSE(sleeper.loses_its_heap()) << "whatever the signal has interrupted uses it";
 }
 
 TEST(Asleep, OneWhoseHandlerHasAStackOfItsOwnIs) {
@@ -102,6 +129,7 @@ TEST(Asleep, OneWhoseHandlerHasAStackOfItsOwnIs) {
         sigaltstack(&stack, nullptr);
     });
     EXPECT_TRUE(sleeper.is_in_signal_handler());
+    EXPECT_FALSE(sleeper.loses_its_heap());
 }
 
 // Flags and segments as a signal leaves them are also a counter, and the number 51.
@@ -115,6 +143,25 @@ TEST(Asleep, NumbersOfTheProgramAreNoHandler) {
         Sleeper::wait_for_end();
     });
     EXPECT_FALSE(sleeper.is_in_signal_handler());
+    EXPECT_TRUE(sleeper.loses_its_heap());
+}
+
+int sleep_in_the_parents_place(void *) {
+    Sleeper::wait_for_end();
+    return 0;
+}
+
+// As vfork makes it, which runs on the thread's variables, and may be in the midst of what uses the heap.
+TEST(Asleep, OneThatWaitsForAChildInItsMemoryKeepsItsHeap) {
+    Sleeper sleeper([] {
+        std::array<char, 64 * kKiB> stack;
+        const pid_t child = clone(sleep_in_the_parents_place, stack.data() + stack.size(),
+                                  CLONE_VM | CLONE_VFORK | SIGCHLD, nullptr);
+        EXPECT_GT(child, 0);
+        EXPECT_EQ(waitpid(child, nullptr, 0), child);
+    });
+    sleeper.wait_until_it_waits_for_its_child();
+    EXPECT_FALSE(sleeper.loses_its_heap());
 }
 
 } // namespace
