@@ -13,6 +13,7 @@
 
 #include "os/cgroup.h"
 #include "support/decay.h"
+#include "support/equal_blocks.h"
 #include "support/lanes.h"
 #include "support/statistics.h"
 #include "support/waiting.h"
@@ -140,6 +141,43 @@ void leave_scarcity_while_breathing(const char *background_thread) {
     hakmem_test::free_all(held);
 }
 
+#if !HAKMEM_TEST_SANITIZED
+using hakmem_test::counter;
+using hakmem_test::kKiB;
+
+struct KeptForLater {
+    std::uint64_t runs;
+    std::uint64_t batches_stocked;
+};
+
+// Of buffers that are taken again and again, and of small blocks that are dropped by the thousand.
+KeptForLater kept_for_later() {
+    const KeptForLater before = {counter("large_kept"), counter("flushes_stocked")};
+    for (int i = 0; i < 100; i++) {
+        use_and_free(256 * kKiB);
+    }
+    hakmem_test::free_blocks(hakmem_test::make_equal_blocks(10'000, 64));
+    return {counter("large_kept") - before.runs, counter("flushes_stocked") - before.batches_stocked};
+}
+
+void keep_nothing_for_later_without_room() {
+    const Container container;
+    set_option("background_thread", "1"); // which nothing here is worth: it would forget scarcity as it ends
+    set_option("decay_ms", "100");
+    const KeptForLater with_room = kept_for_later();
+    EXPECT_GT(with_room.runs, 0u);
+    EXPECT_GT(with_room.batches_stocked, 0u);
+    container.limit(Container::kUsed + 10 * kMiB);
+    EXPECT_TRUE(happens([] {
+        retained_after_breath();
+        return statistics_json().find("\"scarce\":true") != std::string::npos;
+    }));
+    const KeptForLater without = kept_for_later();
+    EXPECT_EQ(without.runs, 0u);
+    EXPECT_EQ(without.batches_stocked, 0u);
+}
+#endif
+
 // In a process of its own, which has not looked at its real container yet.
 template <typename Judged>
 void expect_right_in_a_container(Judged judged) {
@@ -175,6 +213,12 @@ TEST(DecayInAContainer, WhatBreathesWhileThereIsNoRoomIsNotTakenForWhatItKeeps) 
     expect_right_in_a_container([] { leave_scarcity_while_breathing("2"); });
     expect_right_in_a_container([] { leave_scarcity_while_breathing("1"); });
 }
+
+#if !HAKMEM_TEST_SANITIZED // for whose own threads the library's comes, and goes
+TEST(DecayInAContainer, ThreadsKeepNothingForLaterWhereThereIsNoRoom) {
+    expect_right_in_a_container(keep_nothing_for_later_without_room);
+}
+#endif
 
 TEST(DecayInAContainer, StatisticsSayHowMuchRoomThereIs) {
     expect_right_in_a_container([] {

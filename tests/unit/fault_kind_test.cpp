@@ -32,6 +32,7 @@ using hakmem_test::fill_pattern;
 using hakmem_test::free_blocks;
 using hakmem_test::kEdges;
 using hakmem_test::kEveryCall;
+using hakmem_test::kKiB;
 using hakmem_test::kMiB;
 using hakmem_test::make_equal_blocks;
 using hakmem_test::pattern_intact;
@@ -129,6 +130,21 @@ TEST(FaultOfPurge, KeepsWhatIsRefusedAndNothingElse) {
     EXPECT_LE(stats_now().retained_bytes, before + refused * 2 * (64 << 10));
     hak_collect();
     EXPECT_LE(stats_now().retained_bytes, before);
+}
+
+TEST(FaultOfPurge, KeepsNoBitmapsForGood) {
+    constexpr std::size_t kBlocks = 1'000'000; // with bitmaps of 128 KiB
+    free_blocks(make_equal_blocks(kBlocks, 16));
+    hak_collect();
+    const std::uint64_t before = stats_now().metadata_bytes;
+    const std::vector<void *> blocks = make_equal_blocks(kBlocks, 16);
+    os_fault_set(OS_FAULT_PURGE, 0, kEveryCall);
+    free_blocks(blocks);
+    hak_collect();
+    EXPECT_GE(stats_now().metadata_bytes, before + 100 * kKiB);
+    os_fault_set(OS_FAULT_PURGE, 0, 0);
+    hak_collect();
+    EXPECT_LE(stats_now().metadata_bytes, before + 32 * kKiB);
 }
 
 TEST(FaultOfPurge, IsNotMetWithEachFree) {

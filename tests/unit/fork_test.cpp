@@ -22,7 +22,9 @@
 #include "support/scale.h"
 #include "support/statistics.h"
 
-extern "C" bool hakmem_test_lost_heap_releases_its_slab(std::size_t size); // support/lost_heap.c
+// support/lost_heap.c
+extern "C" bool hakmem_test_lost_heap_releases_its_slab(std::size_t size);
+extern "C" bool hakmem_test_lost_claims_are_given_up();
 
 namespace {
 
@@ -175,6 +177,10 @@ TEST(Fork, TheSlabOfALostThreadIsReleased) {
     for (const std::size_t size : {std::size_t{48}, std::size_t{1000}, std::size_t{50000}}) {
         EXPECT_TRUE(hakmem_test_lost_heap_releases_its_slab(size)) << size;
     }
+}
+
+TEST(Fork, WhatLostThreadsWereAboutToSendIsGivenUp) {
+    EXPECT_TRUE(hakmem_test_lost_claims_are_given_up());
 }
 
 TEST(Fork, FromSeveralThreadsAtOnce) {

@@ -21,6 +21,7 @@ namespace {
 
 using hakmem_test::counter;
 using hakmem_test::free_all;
+using hakmem_test::kKiB;
 using hakmem_test::kLanes;
 using hakmem_test::kMiB;
 using hakmem_test::option_named;
@@ -161,6 +162,27 @@ TEST_P(Collect, TellsHowMuchItPurged) {
         << "what went back on the way down was not purged by this call";
     hak_collect();
     EXPECT_EQ(hak_collect(), 0u) << "nothing is left to purge";
+}
+
+TEST_P(Collect, TellsNoMoreOfManyRanges) {
+    constexpr std::size_t kRanges = 100;
+    constexpr std::size_t kSize = 256 * kKiB;
+    warm_up();
+    PointerArray freed(kRanges);
+    PointerArray between(kRanges);
+    for (std::size_t i = 0; i < kRanges; i++) {
+        freed[i] = hak_malloc(kSize);
+        between[i] = hak_malloc(kSize);
+        std::memset(freed[i], 1, kSize);
+    }
+    hak_collect();
+    const std::uint64_t before = counter("purged_bytes");
+    free_all(freed);
+    hak_collect();
+    const std::uint64_t purged = counter("purged_bytes") - before;
+    EXPECT_GE(purged, kRanges * kSize);
+    EXPECT_LE(purged, kRanges * kSize + kMiB);
+    free_all(between);
 }
 
 INSTANTIATE_TEST_SUITE_P(Retaining, Collect, testing::Values("0", "1000"));

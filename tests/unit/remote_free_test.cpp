@@ -26,6 +26,7 @@
 #include "support/threads.h"
 
 extern "C" unsigned hakmem_test_words_counted_by_a_late_free(std::size_t was_bytes, std::size_t is_bytes);
+extern "C" bool hakmem_test_slab_goes_with_a_late_free(std::size_t size);
 
 namespace {
 
@@ -410,6 +411,13 @@ TEST(RemoteFree, AnOwnerThatOnlyComputesHoldsNothingForLong) {
 TEST(RemoteFree, ThatComesLateCountsNothingOfAnotherClass) {
     hak_free(hak_malloc(1)); // sets up the classes
     EXPECT_EQ(hakmem_test_words_counted_by_a_late_free(64, 16 * kKiB), 0u);
+}
+
+// Nobody else would look at the slab again.
+TEST(RemoteFree, ThatComesLateGivesBackWhatOthersHaveMadeFree) {
+    for (const std::size_t size : {100u, 1000u, 10'000u}) {
+        EXPECT_TRUE(hakmem_test_slab_goes_with_a_late_free(size)) << size;
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, SleepingOwner, testing::Values(16, 100, 1024, 8192, 100'000, 4'000'000),

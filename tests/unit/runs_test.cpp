@@ -200,38 +200,46 @@ TEST_F(Runs, GoBackOnRequest) {
     EXPECT_EQ(counter("large_kept"), before);
 }
 
+// A thread that has kept a run, and has no use for it, but stays awake, so that nobody takes its heap.
+class BusyKeeper {
+  public:
+    BusyKeeper()
+        : thread_([this] {
+              use_again_and_again(kMiB);
+              kept_.store(true, std::memory_order_release);
+              while (!done_.load(std::memory_order_acquire)) {
+              }
+          }) {
+        while (!kept_.load(std::memory_order_acquire)) {
+            std::this_thread::yield();
+        }
+    }
+    BusyKeeper(const BusyKeeper &) = delete;
+    BusyKeeper &operator=(const BusyKeeper &) = delete;
+    ~BusyKeeper() {
+        done_.store(true, std::memory_order_release);
+        thread_.join();
+    }
+
+  private:
+    std::atomic<bool> kept_{false};
+    std::atomic<bool> done_{false};
+    std::thread thread_; // last: it uses the others
+};
+
 TEST_F(Runs, GoBackWithTheRequestOfAnotherThread) {
     const ResidentMeter meter;
-    std::atomic<bool> done{false};
-    std::atomic<bool> kept{false};
-    std::thread busy([&] {
-        use_again_and_again(kMiB);
-        kept.store(true, std::memory_order_release);
-        while (!done.load(std::memory_order_acquire)) { // awake, so that nobody takes its heap
-        }
-    });
-    while (!kept.load(std::memory_order_acquire)) {
-        std::this_thread::yield();
-    }
+    const BusyKeeper keeper;
     hak_collect();
     meter.expect_growth_within(kMiB / 2, "after a collection");
-    done.store(true, std::memory_order_release);
-    busy.join();
 }
 
 TEST_F(Runs, GoBackWhenTheirThreadNeedsThemNoMore) {
     ASSERT_EQ(hak_option_set("decay_ms", "50"), 0);
-    std::atomic<bool> done{false};
-    std::thread busy([&] {
-        const ResidentMeter meter;
-        use_again_and_again(kMiB);
-        meter.wait_for_growth_within(kMiB / 2);
-        meter.expect_growth_within(kMiB / 2, "some periods later");
-        while (!done.load(std::memory_order_acquire)) {
-        }
-    });
-    done.store(true, std::memory_order_release);
-    busy.join();
+    const ResidentMeter meter;
+    const BusyKeeper keeper;
+    meter.wait_for_growth_within(kMiB / 2);
+    meter.expect_growth_within(kMiB / 2, "some periods later");
 }
 
 TEST_F(Runs, AreNotKeptWhereNothingMayStay) {

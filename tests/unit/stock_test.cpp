@@ -254,10 +254,27 @@ TEST(Stock, IsNotMadeWhereFewBlocksHoldManyPages) {
     Random random(90);
     shuffle(last, random);
     const std::uint64_t before = counter("flushes_stocked");
+    run_in_thread([] { free_blocks(make_equal_blocks(kDropped, 208)); }); // whose stocks were never too large
+    EXPECT_EQ(counter("flushes_stocked"), before);
     for (void *block : last) {
         hak_free(block);
     }
     EXPECT_EQ(counter("flushes_stocked"), before);
+}
+
+// As much is in use as lets far more stay free, so that nothing else gives it back.
+TEST(Stock, OfAProgramThatDropsMoreThanItMayTakeGoesBack) {
+    constexpr std::size_t kCount = 100'000;
+    ASSERT_EQ(hak_option_set("background_thread", "0"), 0);
+    void *in_use = hak_malloc(256 * kMiB);
+    ASSERT_NE(in_use, nullptr);
+    const std::vector<void *> blocks = make_equal_blocks(kCount, 64);
+    const std::uint64_t before = counter("stock_returned_blocks");
+    free_blocks(blocks);
+    EXPECT_GT(counter("flushes_stocked"), 0u);
+    EXPECT_GT(counter("stock_returned_blocks") - before, kCount / 3);
+    hak_free(in_use);
+    EXPECT_EQ(hak_option_set("background_thread", "1"), 0);
 }
 
 TEST(Stock, DoesWithoutMemoryOfItsOwn) {

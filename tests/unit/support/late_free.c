@@ -1,6 +1,12 @@
-#include "slab/slab.h"
+#include "arena/arena.h"
+#include "heap/bins.h"
+#include "heap/flush.h"
+#include "heap/registry.h"
+#include "heap/runtime.h"
+#include "heap/slack.h"
 
 unsigned hakmem_test_words_counted_by_a_late_free(size_t was_bytes, size_t is_bytes);
+bool hakmem_test_slab_goes_with_a_late_free(size_t size);
 
 /* A slab that had blocks of `was_bytes` is one of blocks of `is_bytes` by the time that a thread goes on
  * which had added a block to a word of the bitmap, and not the word's last one: returns how many words it
@@ -14,4 +20,39 @@ unsigned hakmem_test_words_counted_by_a_late_free(size_t was_bytes, size_t is_by
     uint64_t now = size_class_word_mask(is, 0);
     slab_note_put(&slab, was, 0, now & (now - 1), now);
     return atomic_load_explicit(&slab.full_words, memory_order_relaxed);
+}
+
+/* All blocks of a full slab come back before the thread that was the first goes on, to see to it that its
+ * owner learns of them: returns whether the slab goes back then. */
+bool hakmem_test_slab_goes_with_a_late_free(size_t size) {
+    void *blocks[1024];
+    runtime_start();
+    unsigned number = size_class_of(size);
+    const struct size_class *c = &size_classes[number];
+    struct heap *heap = heap_acquire(NULL, 0, 0);
+    if (heap == NULL || c->blocks >= sizeof blocks / sizeof *blocks) {
+        return false;
+    }
+    for (size_t n = 0; n <= c->blocks;) { /* one of another slab, so that the first is full for its owner */
+        size_t more = bin_take(heap, number, blocks + n, n < c->blocks ? c->blocks - n : 1);
+        if (more == 0) {
+            return false;
+        }
+        n += more;
+    }
+    struct slab *slab = arena_header((uintptr_t)blocks[0]);
+    for (unsigned word = 0; word < c->words; word++) {
+        uint64_t twice;
+        (void)slab_put(slab, c, word, size_class_word_mask(c, word), false, &twice);
+    }
+    slack_add(NULL, (int64_t)(c->blocks * c->bytes));
+    bin_release_if_free(NULL, slab); /* as the one that was the last has done */
+    bool was_there = page_map_get(blocks[0]) != 0;
+    bin_queue(NULL, slab);
+    bool is_there = page_map_get(blocks[0]) != 0;
+    heap_return_blocks(heap, blocks + c->blocks, 1);
+    heap_retire_slabs(heap);
+    heap_leave(heap);
+    heap_abandon(heap, false);
+    return was_there && !is_there;
 }
