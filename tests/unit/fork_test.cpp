@@ -14,8 +14,10 @@
 #include <vector>
 
 #include "hakmem.h"
+#include "os/fault.h"
 #include "support/child.h"
 #include "support/lanes.h"
+#include "support/no_decay.h"
 #include "support/pattern.h"
 #include "support/random.h"
 #include "support/resident.h"
@@ -25,6 +27,9 @@
 // support/lost_heap.c
 extern "C" bool hakmem_test_lost_heap_releases_its_slab(std::size_t size);
 extern "C" bool hakmem_test_lost_claims_are_given_up();
+// support/arena_lock.c
+extern "C" bool hakmem_test_arena_is_purging();
+extern "C" bool hakmem_test_end_of_purging_is_awaited();
 
 namespace {
 
@@ -181,6 +186,59 @@ TEST(Fork, TheSlabOfALostThreadIsReleased) {
 
 TEST(Fork, WhatLostThreadsWereAboutToSendIsGivenUp) {
     EXPECT_TRUE(hakmem_test_lost_claims_are_given_up());
+}
+
+// While a collect is at the first of what it has to purge, another thread forks, which holds all other locks.
+class ForkInACollect {
+  public:
+    // The child finds no more purged than that.
+    explicit ForkInACollect(std::uint64_t purged_most) {
+        purged_most_ = purged_most;
+        os_fault_listen(hear);
+        hak_collect();
+        os_fault_listen(nullptr);
+        EXPECT_TRUE(forker_.joinable());
+        forker_.join();
+    }
+
+  private:
+    static void hear() {
+        if (hakmem_test_arena_is_purging() && !forker_.joinable()) {
+            forker_ = std::thread([] {
+                expect_child_to_succeed([] { return stats_now().purged_bytes <= purged_most_ ? 0 : 1; });
+            });
+            while (!hakmem_test_end_of_purging_is_awaited()) {
+                std::this_thread::yield();
+            }
+        }
+    }
+
+    static std::thread forker_;
+    static std::uint64_t purged_most_;
+};
+std::thread ForkInACollect::forker_;
+std::uint64_t ForkInACollect::purged_most_;
+
+TEST(Fork, WaitsForNoMoreThanTheRangesThatArePurgedJustNow) {
+    constexpr std::size_t kSize = 2 * 64 * 1024; // whole slabs: there is nothing else to purge
+    constexpr std::size_t kRanges = 200;
+    constexpr std::size_t kAtOnce = 16;
+    const hakmem_test::NoDecay no_decay;
+    hak_option_set("retain_min", "1G");
+    hak_collect();
+    std::vector<void *> blocks;
+    for (std::size_t i = 0; i < 2 * kRanges; i++) {
+        blocks.push_back(std::memset(hak_malloc(kSize), 1, kSize));
+    }
+    for (std::size_t i = 0; i < blocks.size(); i += 2) {
+        hak_free(blocks[i]);
+    }
+    const ForkInACollect forked(stats_now().purged_bytes + 2 * kAtOnce * kSize);
+    for (std::size_t i = 1; i < blocks.size(); i += 2) {
+        hak_free(blocks[i]);
+    }
+    hak_option_set("retain_min", "2816K");
+    hak_collect();
 }
 
 TEST(Fork, FromSeveralThreadsAtOnce) {

@@ -19,6 +19,8 @@
 #include "support/statistics.h"
 #include "support/threads.h"
 
+extern "C" bool holes_purge_idle(unsigned units); // heap/holes.h, which only C can read
+
 namespace {
 
 using hakmem_test::all_bytes_are;
@@ -250,6 +252,60 @@ TEST(Holes, OfTheHalfThatComesAndGoesArePurgedOnce) {
     for (void *block : blocks) {
         hak_free(block);
     }
+}
+
+// Sparse slabs, by what idle looks purge of them.
+class IdleHoles : public testing::Test {
+  protected:
+    IdleHoles() : blocks_(4 * kMiB / kSize) {
+        hak_option_set("retain_min", "1G"); // nothing goes for being too much
+        hak_collect();
+    }
+    ~IdleHoles() override {
+        hakmem_test::free_all(blocks_);
+        hak_option_set("retain_min", "2816K");
+    }
+
+    void fill_and_thin_out() {
+        for (void *&block : blocks_) {
+            block = block == nullptr ? std::memset(hak_malloc(kSize), 1, kSize) : block;
+        }
+        for (std::size_t i = 0; i < blocks_.size(); i++) {
+            if (i % 50 != 0) {
+                hak_free(blocks_[i]);
+                blocks_[i] = nullptr;
+            }
+        }
+        hak_tiny_magazine_flush_all();
+    }
+
+    static bool a_look_purges() {
+        const std::uint64_t had = counter("hole_bytes");
+        holes_purge_idle(UINT32_MAX);
+        return counter("hole_bytes") > had;
+    }
+
+  private:
+    static constexpr std::size_t kSize = 1000;
+    const NoDecay no_decay_;
+    PointerArray blocks_;
+};
+
+TEST_F(IdleHoles, AreThoseOfSlabsToWhichNothingCameBackForAWholePeriod) {
+    fill_and_thin_out();
+    EXPECT_FALSE(a_look_purges());
+    EXPECT_TRUE(a_look_purges());
+    EXPECT_FALSE(a_look_purges()) << "nothing is left";
+}
+
+TEST_F(IdleHoles, AreLeftForLongerWhereTheyAreWantedAgain) {
+    fill_and_thin_out();
+    EXPECT_FALSE(a_look_purges());
+    EXPECT_TRUE(a_look_purges());
+    fill_and_thin_out();
+    EXPECT_FALSE(a_look_purges());
+    EXPECT_FALSE(a_look_purges()) << "left out";
+    EXPECT_TRUE(a_look_purges());
 }
 
 // What the OS does not take is left where it is, and all else goes.

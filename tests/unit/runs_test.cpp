@@ -167,6 +167,20 @@ TEST_F(Runs, ServeShorterAndLongerBlocksOfAsManySlabs) {
     EXPECT_EQ(counter("large_kept"), before + 4);
 }
 
+// Of a block that is shortened for the first time, the pages are left to the next one.
+TEST_F(Runs, ServeBlocksThatNobodyHasResizedYet) {
+    use_again_and_again(kMiB);
+    void *resized = hak_realloc(hak_malloc(kMiB), kMiB - 20'000);
+    hak_free(resized);
+    const std::uint64_t before = counter("large_kept");
+    void *block = std::memset(hak_malloc(kMiB), 1, kMiB);
+    EXPECT_EQ(counter("large_kept"), before + 1);
+    EXPECT_EQ(block, resized);
+    void *shortened = hak_realloc(block, 200'000);
+    EXPECT_NE(shortened, resized);
+    hak_free(shortened);
+}
+
 TEST_F(Runs, ReadAsZeroWhereThatIsAskedFor) {
     use_again_and_again(kBuffer);
     const std::uint64_t before = counter("large_kept");
