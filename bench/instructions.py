@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from shutil import which
 
 from hakmem.allocators import Allocator, environment_for
@@ -19,7 +20,7 @@ from hakmem.errors import HakmemError
 
 from bench.machine import cores
 from bench.results import InstructionCount, Missing
-from bench.runner import base_environment
+from bench.runner import base_environment, not_loaded
 from bench.suite import Instructions
 
 VALGRIND = "valgrind"
@@ -97,15 +98,19 @@ class _Valgrind:
     def collected(self, arguments: Sequence[str], allocator: Allocator) -> int:
         with tempfile.TemporaryDirectory(prefix="hakmem-bench-") as scratch:
             environment = environment_for(allocator, {**base_environment(scratch), **_WITHOUT_A_CLOCK})
-            command = [VALGRIND, "--tool=callgrind", f"--callgrind-out-file={os.devnull}", *arguments]
+            profile = Path(scratch, "profile")
+            command = [VALGRIND, "--tool=callgrind", f"--callgrind-out-file={profile}", *arguments]
             with self._started(command, environment) as process:
                 try:
                     said = process.communicate(timeout=_TIMEOUT_SECONDS)[1]
                 except subprocess.TimeoutExpired as error:
                     raise HakmemError(f"does not end under valgrind within {_TIMEOUT_SECONDS} s") from error
+            objects = profile.read_bytes() if profile.exists() else b""
         collected = _COLLECTED.search(said)
         if process.returncode or collected is None:
             raise HakmemError(f"does not run under valgrind (status {process.returncode})")
+        if allocator.library and os.fsencode(allocator.library.resolve()) not in objects:
+            raise HakmemError(not_loaded(allocator))
         return int(collected[1])
 
     def end(self) -> None:

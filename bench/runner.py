@@ -25,6 +25,7 @@ from hakmem.proc import stat_fields
 from hakmem.program import resolve
 from hakmem.tune.policies import PADDING
 
+from bench.places import without_places
 from bench.results import Run
 from bench.suite import Workload
 
@@ -66,7 +67,12 @@ class Runner:
             environment = environment_for(allocator, {**base_environment(scratch), **_settings(allocator)})
             try:
                 measured = run_measured(
-                    _resolved(arguments[0]), arguments, environment, streams, timeout_seconds=timeout
+                    _resolved(arguments[0]),
+                    arguments,
+                    environment,
+                    streams,
+                    look_for=allocator.library.resolve() if allocator.library else None,
+                    timeout_seconds=timeout,
                 )
             except HakmemError as error:
                 return _failed(number, str(error))
@@ -77,6 +83,8 @@ class Runner:
             return _run(number, measured, failure=f"stopped after {timeout:g} s")
         if measured.status:
             return _run(number, measured, failure=_shortened(f"{ending(measured.status)}{_last(complaint)}"))
+        if measured.mapped is False:
+            return _run(number, measured, failure=_shortened(not_loaded(allocator)))
         try:
             line = _json_line(said, required=workload.kind != "program")
         except ValueError as error:
@@ -88,6 +96,12 @@ def base_environment(scratch: str) -> dict[str, str]:
     """The same for every run: its size must not depend on who runs the benchmarks, nor when."""
     kept = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     return {**kept, **_FIXED, "TMPDIR": scratch}
+
+
+def not_loaded(allocator: Allocator) -> str:
+    """Why figures are none of the allocator's: the dynamic linker goes on without what it cannot preload."""
+    place = without_places(str(allocator.library))
+    return f"did not run on {allocator.title}: '{place}' was not loaded; is it there, and whole?"
 
 
 def _settings(allocator: Allocator) -> dict[str, str]:

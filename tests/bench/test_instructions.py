@@ -69,6 +69,14 @@ def test_one_that_does_not_run_under_valgrind_is_named(loop: Instructions, tmp_p
     assert missing.reason.startswith("does not run under valgrind")
 
 
+def test_what_the_c_library_took_is_not_counted_for_another(loop: Instructions, tmp_path: Path) -> None:
+    gone = Allocator("jemalloc", "jemalloc 5", "5", tmp_path / "libgone.so", "a test")
+    counted = count(loop, [gone])
+    assert not counted.per_operation
+    (missing,) = counted.missing
+    assert missing.reason.startswith("did not run on jemalloc 5: ")
+
+
 def test_an_interrupt_does_not_wait_for_what_is_still_to_be_counted(
     loop: Instructions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

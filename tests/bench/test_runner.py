@@ -1,7 +1,6 @@
 """One run of one workload: what is taken from it, and what counts as a failure."""
 
 import os
-import shutil
 import signal
 import sys
 import time
@@ -14,6 +13,7 @@ from hakmem.allocators import SYSTEM, Allocator
 from bench.results import Run
 from bench.runner import Runner, adopt_orphans, base_environment
 from bench.suite import Workload
+from tests.fake_allocators import compile_fake
 
 LINE = '{"workload": "x", "operations": 1000, "seconds": 0.5, "live_bytes": 7, "name": "text", "yes": true}'
 SYSTEM_MALLOC = Allocator(SYSTEM, "glibc", "2.36", None, "the system's")
@@ -115,8 +115,7 @@ def test_a_program_that_is_not_there_is_a_failure_and_a_problem() -> None:
 def test_the_environment_has_the_same_size_for_every_allocator(tmp_path: Path) -> None:
     sizes = set()
     for number, name in enumerate(("short", "a-much-longer-name-of-a-library")):
-        library = tmp_path / f"lib{name}.so"
-        shutil.copy("/dev/null", library)
+        library = compile_fake(tmp_path / f"lib{name}.so", "FORWARDS")
         commands = 'printf \'{"operations": 1, "seconds": 1, "size": %d}\' "$(wc -c < /proc/$$/environ)"'
         workload = Workload("x/y", "time", "Something.", ("sh", "-c", commands))
         allocator = Allocator(
@@ -126,6 +125,27 @@ def test_the_environment_has_the_same_size_for_every_allocator(tmp_path: Path) -
         assert run.failure is None
         sizes.add(run.figures["size"])
     assert len(sizes) == 1
+
+
+@pytest.mark.parametrize("contents", [None, b"", b"text"], ids=["gone", "empty", "no library"])
+def test_a_run_without_the_allocators_library_is_none_of_the_allocators(
+    tmp_path: Path, contents: bytes | None
+) -> None:
+    """The dynamic linker goes on without what it cannot preload, and the figures would be those of libc."""
+    library = tmp_path / "libother.so"
+    if contents is not None:
+        library.write_bytes(contents)
+    workload = Workload("x/y", "time", "Something.", ("sh", "-c", f"echo '{LINE}'"))
+    run = Runner({}, full=False).run(workload, Allocator("other", "other 1.0", "1.0", library, "here"), 1)
+    assert run.failure == f"did not run on other 1.0: '{library}' was not loaded; is it there, and whole?"
+
+
+def test_a_library_that_a_link_leads_to_is_found_again(tmp_path: Path) -> None:
+    link = tmp_path / "libother.so"
+    link.symlink_to(compile_fake(tmp_path / "libother.so.1", "FORWARDS"))
+    workload = Workload("x/y", "time", "Something.", ("sh", "-c", f"echo '{LINE}'"))
+    run = Runner({}, full=False).run(workload, Allocator("other", "other 1.0", "1.0", link, "here"), 1)
+    assert run.failure is None
 
 
 def test_the_users_environment_does_not_reach_the_workloads(monkeypatch: pytest.MonkeyPatch) -> None:
