@@ -8,8 +8,13 @@ from bench.view import View
 FRAGMENTATION = "fragmentation"
 BATTLE = "battle"
 
+# Moments of `battle` at which the program has asked for its memory to be given back: by a function of the
+# allocator's own, and in older results by malloc_trim, whosever that was.
+ASKED = ("released", "flushed")
+
 _LIVE = "_live_bytes"
 _RSS = "_rss_bytes"
+_NEVER_ASKS = "--release none"
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,9 @@ def phases(workload: WorkloadResult, allocator: str) -> list[Phase]:
 
 
 def over_start(workload: WorkloadResult, allocator: str, moment: str) -> float | None:
-    """Bytes resident at a moment of `battle` (allocated, freed, flushed, idle) over those at its start."""
+    """Bytes resident at a moment of `battle` (allocated, freed, released, idle) over those at its start."""
+    if moment in ASKED and _NEVER_ASKS in workload.command:
+        return None  # older results have a figure there, too
     start, now = (workload.figure(allocator, f"rss_{name}_bytes") for name in ("start", moment))
     return None if start is None or now is None else now - start
 

@@ -10,8 +10,24 @@ _Form = Callable[[float], str]  # how a figure is written
 _FAULTS = "faults_per_"  # in the names of such figures
 _MOMENTS = {
     "freed": "at once",
-    "flushed": "after malloc_trim, where it is called",
+    "released": "once asked for",
+    "flushed": "after malloc_trim",
     "idle": "after 2 s without a call",
+}
+_IDLE_ONCE_ASKED = "and a while later"
+_ASKED_BY = {
+    "released": (
+        "A program that asks for it to be given back does so once, from its first thread, by what the",
+        "allocator has for that: mi_collect(true) of mimalloc, mallctl of jemalloc (thread.tcache.flush, and",
+        "purge of all arenas), MallocExtension's ReleaseFreeMemory of gperftools and its",
+        "ReleaseMemoryToSystem of Google's tcmalloc, mallopt(M_PURGE_ALL) of scudo, malloc_trim of those",
+        "others that have it.",
+    ),
+    "flushed": (
+        "The program that asks for it to be given back did so by malloc_trim, which of these only HAKMEM,",
+        "glibc and Google's tcmalloc have. The others, whose own functions for that were not called, were",
+        "asked for nothing.",
+    ),
 }
 
 
@@ -61,20 +77,29 @@ def _models(view: View) -> list[str]:
 
 def _kept(view: View) -> list[str]:
     rows = []
+    asked_by: dict[str, None] = {}  # the moments of _ASKED_BY that there are
     for workload in phases.battles(view):
+        asked = False
         for moment, words in _MOMENTS.items():
             kept = {
                 name: value
                 for name in view.names
                 if (value := phases.over_start(workload, name, moment)) is not None
             }
+            if kept and moment in phases.ASKED:
+                asked = True
+                asked_by[moment] = None
             if kept:
-                rows.append(_row(view, f"{workload.name}, {words}", kept, size))
+                when = _IDLE_ONCE_ASKED if asked and moment == "idle" else words
+                rows.append(_row(view, f"{workload.name}, {when}", kept, size))
     if not rows:
         return []
     return [
         *heading(3, "What is kept when all is freed"),
-        *paragraph("Resident over what it was before the first block was allocated."),
+        *paragraph(
+            "Resident over what it was before the first block was allocated.",
+            *(sentence for moment in asked_by for sentence in _ASKED_BY[moment]),
+        ),
         *table(_columns(view, "workload"), rows),
     ]
 

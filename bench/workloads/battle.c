@@ -1,17 +1,14 @@
-/* What a program that has freed everything still holds: allocate, measure, free all, measure, flush, measure,
- * idle, measure. --release none leaves the flush out: then no call is made between the last free and the last
- * measurement.
+/* What a program that has freed everything still holds: allocate, measure, free all, measure, ask for it to
+ * be given back, measure, idle, measure. With --release none, or on an allocator that cannot be asked, no
+ * call is made between the last free and the last measurement.
  *
  * The table of pointers is mapped outside the heap; no figure has it in.
  */
 #include "bench.h"
+#include "release.h"
 #include "resident.h"
 
-#include <malloc.h>
 #include <time.h>
-
-/* Weak: with a C library that has no malloc_trim, there is no way to ask. */
-extern int malloc_trim(size_t pad) __attribute__((weak));
 
 static const char *const releases[] = {"trim", "none", NULL};
 enum { RELEASE_TRIM, RELEASE_NONE };
@@ -41,7 +38,8 @@ static const struct bench_option options[] = {
      .kind = BENCH_CHOICE,
      .value = &release,
      .choices = releases,
-     .help = "how the program asks for memory to be given back: by malloc_trim, or not at all"},
+     .help =
+         "how the program asks for memory to be given back: by the allocator's own function, or not at all"},
     {.name = "idle-ms",
      .kind = BENCH_COUNT,
      .value = &idle_ms,
@@ -59,8 +57,9 @@ static const struct bench_workload workload = {
 struct battle {
     pthread_barrier_t step; /* all threads are between two steps; the first one measures there */
     void **table;
-    uint64_t rss_start, rss_allocated, rss_freed, rss_flushed, rss_idle;
-    double allocating_seconds, freeing_seconds, flushing_seconds;
+    uint64_t rss_start, rss_allocated, rss_freed, rss_released, rss_idle;
+    double allocating_seconds, freeing_seconds, releasing_seconds;
+    bool released;
 };
 
 static void sleep_ms(uint64_t milliseconds) {
@@ -85,13 +84,11 @@ static void all_free(struct bench_worker *worker, struct battle *battle) {
     pthread_barrier_wait(&battle->step);
 }
 
-static void flush(struct battle *battle) {
+static void all_release(struct battle *battle) {
     double begun = bench_now();
-    if (release == RELEASE_TRIM && malloc_trim != NULL) {
-        malloc_trim(0);
-    }
-    battle->flushing_seconds = bench_now() - begun;
-    battle->rss_flushed = resident_bytes();
+    battle->released = release == RELEASE_TRIM && release_memory();
+    battle->releasing_seconds = bench_now() - begun;
+    battle->rss_released = resident_bytes();
 }
 
 /* The first thread, which goes along and measures while the others wait. */
@@ -107,7 +104,7 @@ static void lead(struct bench_worker *worker, struct battle *battle) {
     all_free(worker, battle);
     battle->freeing_seconds = bench_now() - begun;
     battle->rss_freed = resident_bytes();
-    flush(battle);
+    all_release(battle);
     sleep_ms(idle_ms);
     battle->rss_idle = resident_bytes();
     pthread_barrier_wait(&battle->step);
@@ -144,13 +141,14 @@ int main(int argc, char **argv) {
         {"rss_start_bytes", (double)battle.rss_start},
         {"rss_allocated_bytes", (double)battle.rss_allocated},
         {"rss_freed_bytes", (double)battle.rss_freed},
-        {"rss_flushed_bytes", (double)battle.rss_flushed},
         {"rss_idle_bytes", (double)battle.rss_idle},
         {"kept_bytes", (double)kept},
         {"peak_rss_bytes", (double)resident_peak_bytes()},
-        {"flush_seconds", battle.flushing_seconds},
+        /* The last ones only where something was called. */
+        {"rss_released_bytes", (double)battle.rss_released},
+        {"release_seconds", battle.releasing_seconds},
     };
     bench_report(2 * blocks, battle.allocating_seconds + battle.freeing_seconds, figures,
-                 BENCH_COUNT_OF(figures));
+                 BENCH_COUNT_OF(figures) - (battle.released ? 0 : 2));
     return 0;
 }

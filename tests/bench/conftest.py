@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -32,6 +32,9 @@ class BrokenMalloc(Protocol):
     def __call__(self, *, size: int, offset: int) -> Path: ...
 
 
+SmallMalloc = Callable[[str], Path]
+
+
 @pytest.fixture
 def broken_malloc(tmp_path: Path) -> BrokenMalloc:
     """broken_malloc(size=..., offset=...): a library to preload whose fifth block of this size lies `offset`
@@ -51,13 +54,38 @@ def broken_malloc(tmp_path: Path) -> BrokenMalloc:
                     last = block;
                 return block;
             }}"""
-        library = tmp_path / "broken.so"
-        compiler = os.environ.get("CC") or "cc"
-        subprocess.run(
-            [*compiler.split(), "-x", "c", "-shared", "-fPIC", "-o", library, "-"],
-            input=source.encode(),
-            check=True,
-        )
-        return library
+        return _compiled(source, tmp_path / "broken.so")
 
     return build
+
+
+@pytest.fixture
+def small_malloc(tmp_path: Path) -> SmallMalloc:
+    """small_malloc(source): a library to preload with a malloc and this source, which may say(what) on stderr
+    was called."""
+
+    def build(more: str) -> Path:
+        source = f"""
+            #include <stddef.h>
+            #include <string.h>
+            #include <unistd.h>
+            extern void *__libc_malloc(size_t);
+            void *malloc(size_t size) {{ return __libc_malloc(size); }}
+            static inline void say(const char *what) {{
+                (void)!write(2, what, strlen(what));
+                (void)!write(2, "\\n", 1);
+            }}
+            {more}"""
+        return _compiled(source, tmp_path / "small.so")
+
+    return build
+
+
+def _compiled(source: str, library: Path) -> Path:
+    compiler = os.environ.get("CC") or "cc"
+    subprocess.run(
+        [*compiler.split(), "-x", "c", "-shared", "-fPIC", "-fno-builtin", "-o", library, "-"],
+        input=source.encode(),
+        check=True,
+    )
+    return library

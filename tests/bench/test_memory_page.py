@@ -80,6 +80,28 @@ def test_what_is_kept_after_all_is_freed(made: Results) -> None:
     assert rows(told, "battle/10m, at once")[0][1:] == ["399 MiB", "399 MiB", "-", "-"]
 
 
+@pytest.mark.parametrize(
+    ("figure", "row", "told_of_it"),
+    [
+        ("rss_released_bytes", "once asked for", "mi_collect(true) of mimalloc"),
+        ("rss_flushed_bytes", "after malloc_trim", "whose own functions for that were not called"),
+    ],
+    ids=["now", "older results"],
+)
+def test_what_is_kept_once_it_is_asked_for(made: Results, figure: str, row: str, told_of_it: str) -> None:
+    for name, command in (("asks", "battle --release trim"), ("idle", "battle --release none")):
+        result = WorkloadResult(f"battle/{name}", "memory", "Something.", command)
+        figures = {"rss_start_bytes": MEBIBYTE, "rss_freed_bytes": 5 * MEBIBYTE, figure: 2 * MEBIBYTE}
+        result.runs["hakmem"] = [run(1, 1e-9, rss_idle_bytes=2 * MEBIBYTE, **figures)]
+        made.workloads.append(result)
+    told = "\n".join(memory.lines(View(made)))
+    assert rows(told, f"battle/asks, {row}")[0][1:] == ["1.00 MiB", "-", "-", "-"]
+    assert rows(told, "battle/asks, and a while later")
+    assert rows(told, "battle/idle, after 2 s without a call")
+    assert not rows(told, f"battle/idle, {row}")
+    assert told_of_it in told
+
+
 def test_faults(made: Results) -> None:
     result = WorkloadResult("page_faults/16", "memory", "Something.", "x")
     result.runs["hakmem"] = [run(1, 1e-9, growth_faults_per_mib=16.0, data_bytes=1.0)]

@@ -1,11 +1,13 @@
 """What the programs that measure memory say is so: what is counted, what is left out, and phase by phase."""
 
+import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from .conftest import SmallMalloc
 from .test_workloads import PRELOADS, result, run
 
 MEBIBYTE = 1 << 20
@@ -63,10 +65,47 @@ def test_battle_sees_memory_come_and_go(
     line = f"battle --blocks 20000 --size 1000 --threads {threads} --idle-ms 10"
     figures = figures_of(workload_programs, line, preload)
     assert figures["rss_allocated_bytes"] - figures["rss_start_bytes"] >= figures["data_bytes"]
-    assert figures["rss_idle_bytes"] <= figures["rss_flushed_bytes"] + UNSTEADY
-    assert figures["rss_flushed_bytes"] <= figures["rss_freed_bytes"] + UNSTEADY
+    assert figures["rss_idle_bytes"] <= figures["rss_released_bytes"] + UNSTEADY
+    assert figures["rss_released_bytes"] <= figures["rss_freed_bytes"] + UNSTEADY
     assert figures["peak_rss_bytes"] >= figures["rss_allocated_bytes"]
     assert figures["kept_bytes"] == max(0, figures["rss_idle_bytes"] - figures["rss_start_bytes"])
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        ('void mi_collect(_Bool force) { say(force ? "forced" : "not"); }', "forced"),
+        (
+            "int mallctl(char *name, void *a, void *b, void *c, size_t d) { say(name); return 0; }",
+            "thread.tcache.flush, arena.4096.purge",
+        ),
+        ('void MallocExtension_ReleaseFreeMemory(void) { say("released"); }', "released"),
+        (
+            "void _ZN8tcmalloc15MallocExtension21ReleaseMemoryToSystemEm(size_t bytes) "
+            '{ say(bytes == (size_t)-1 ? "all" : "some"); }',
+            "all",
+        ),
+        ('int malloc_trim(size_t pad) { say("trimmed"); return 1; }', "trimmed"),
+        (
+            'int mallopt(int what, int value) { say(what == -104 ? "purged" : "set"); return 1; }',
+            "purged",
+        ),
+        ('int mallopt(int what, int value) { say("unknown"); return 0; }', "unknown"),
+        ("", ""),
+    ],
+    ids=["mimalloc", "jemalloc", "gperftools", "tcmalloc", "malloc_trim", "scudo", "mallopt", "none"],
+)
+def test_battle_asks_each_allocator_as_it_wants_to_be_asked(
+    workload_programs: Programs, small_malloc: SmallMalloc, function: str, said: str
+) -> None:
+    """And none by a function of the C library, whose heap is another."""
+    line = "battle --blocks 10 --size 100 --idle-ms 0"
+    outcome = run(workload_programs, line, preload=small_malloc(function))
+    assert outcome.stderr.splitlines() == (said.split(", ") if said else [])
+    figures = json.loads(outcome.stdout)
+    assert ("rss_released_bytes" in figures) == (said not in ("", "unknown"))
+    silent = run(workload_programs, f"{line} --release none", preload=small_malloc(function))
+    assert "rss_released_bytes" not in result(silent)
 
 
 def test_battle_flushes_only_if_asked_to(workload_programs: Programs) -> None:
