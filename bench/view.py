@@ -17,7 +17,9 @@ REFERENCE = "mimalloc3"
 
 # Closer than this is even: no user would notice.
 EVEN = 0.02
-# unclear: further apart, but not further than chance may do.
+# But only if they cannot well be further apart than this.
+SURELY_EVEN = 0.05
+# unclear: they may be even or apart, by what chance does.
 WORDS = ("wins", "even", "unclear", "loses")
 
 
@@ -49,9 +51,11 @@ class Verdict:
     @property
     def word(self) -> str:
         """One of WORDS."""
-        if abs(self.ratio.value - 1) <= EVEN:
-            return "even"
-        if self.ratio.low <= 1 <= self.ratio.high:
+        found = self.ratio
+        if abs(found.value - 1) <= EVEN:
+            known = found.low >= 1 / (1 + SURELY_EVEN) and found.high <= 1 + SURELY_EVEN
+            return "even" if known else "unclear"
+        if found.low <= 1 <= found.high:
             return "unclear"
         return "wins" if self.ratio.value < 1 else "loses"
 

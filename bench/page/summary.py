@@ -9,8 +9,8 @@ _QUIET = 0.05
 
 _TALLIED = {
     "wins": "workloads it wins",
-    "even": "even, within 2 %",
-    "unclear": "apart by no more than noise",
+    "even": "even: within 2 %, and known to 5 %",
+    "unclear": "not told apart from noise",
     "loses": "workloads it loses",
 }
 

@@ -82,6 +82,20 @@ def test_each_workload_names_its_best_peer_and_the_verdict() -> None:
     assert pairs[6] == "even"
 
 
+@pytest.mark.parametrize(("noise", "word"), [(0.005, "even"), (0.3, "unclear")])
+def test_even_is_only_what_is_known_to_be(noise: float, word: str) -> None:
+    """As close together by chance, they might be far apart."""
+    made = results(noise=noise)
+    mine, theirs = (made.workloads[2].runs[name] for name in ("hakmem", "jemalloc"))
+    made.workloads[2].runs["jemalloc"] = [  # as fast, in other rounds
+        replace(other, seconds=run.seconds) for other, run in zip(theirs, reversed(mine), strict=True)
+    ]
+    verdict = View(made).verdict(made.workloads[2], "jemalloc", TIME)
+    assert verdict
+    assert verdict.ratio.value == 1
+    assert verdict.word == word
+
+
 def test_losses_are_listed_as_wins_are() -> None:
     told = section(page(results(noise=0)), "Losses and wins")
     losses, wins = told.index("**HAKMEM loses, time:**"), told.index("**HAKMEM wins, time:**")
