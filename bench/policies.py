@@ -110,7 +110,7 @@ def print_standings(to: Console, results: Results) -> None:
 
 def hindsight(results: Results, price: Price) -> list[tuple[str, str, float]]:
     """The best settings of each workload, chosen by the odd rounds, and their cost over the reference's in
-    the even ones: chosen and judged by the same runs, whatever is best by luck would win."""
+    the even ones."""
     found = []
     for workload in results.workloads:
         odd = _costs(workload, price, remainder=1)
@@ -128,8 +128,7 @@ def _rounds(workload: WorkloadResult) -> int:
 def _costs(workload: WorkloadResult, price: Price, *, remainder: int) -> dict[str, float]:
     costs = {}
     for name in workload.runs:
-        runs = [run for run in workload.good(name) if run.round % 2 == remainder]
-        if runs:
+        if runs := workload.half(name, remainder):
             time, memory = (which.estimate([which.of(run) for run in runs]) for which in (TIME, RSS))
             costs[name] = cost(workload, time, memory, price)
     return costs

@@ -71,6 +71,11 @@ class WorkloadResult:
         calm = [run for run in unfailed if run.other_load <= CALM]
         return calm if len(calm) >= _CALM_ENOUGH else unfailed
 
+    def half(self, allocator: str, remainder: int) -> list[Run]:
+        """Of what counts, the odd rounds (1) or the even ones (0). What is chosen by the ones is to be judged
+        by the others: chosen and judged by the same runs, whatever is best by luck would win."""
+        return [run for run in self.good(allocator) if run.round % 2 == remainder]
+
     def failures(self, allocator: str) -> list[str]:
         return [run.failure for run in self.runs.get(allocator, ()) if run.failure is not None]
 

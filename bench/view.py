@@ -125,6 +125,22 @@ class View:
         found = (self.verdict(workload, other, measure) for workload in self.workloads(measure))
         return [verdict for verdict in found if verdict]
 
+    def against_best_chosen_apart(self, workload: WorkloadResult, measure: Measure) -> float | None:
+        """Over the best peer by one half of the rounds, judged by the other half, and the other way round."""
+        found = []
+        for choosing, judging in ((1, 0), (0, 1)):
+            values = {name: self._of_half(workload, name, measure, judging) for name in self.names}
+            judged = [name for name in self.peers if values[name] is not None]
+            chosen = best(judged, lambda name, by=choosing: self._of_half(workload, name, measure, by))  # type: ignore[misc]
+            own, theirs = values.get(self.subject), values[chosen] if chosen else None
+            if own and theirs:
+                found.append(own / theirs)
+        return geometric_mean(found)
+
+    def mean_against_best_chosen_apart(self, measure: Measure) -> float | None:
+        found = (self.against_best_chosen_apart(entry, measure) for entry in self.workloads(measure))
+        return geometric_mean(value for value in found if value is not None)
+
     def over_best(self, allocator: str, measure: Measure) -> float | None:
         """The geometric mean of what it takes over what the best of all takes, each workload's own best."""
         ratios = []
@@ -134,6 +150,12 @@ class View:
             if own:
                 ratios.append(own.value)
         return geometric_mean(ratios)
+
+    def _of_half(
+        self, workload: WorkloadResult, allocator: str, measure: Measure, remainder: int
+    ) -> float | None:
+        values = [measure.of(run) for run in workload.half(allocator, remainder)]
+        return measure.estimate(values) if values else None
 
     def failed(self, allocator: str) -> list[WorkloadResult]:
         """Where it failed at least once."""

@@ -1,6 +1,6 @@
 """The first thing on the page: how the subject stands, in one table."""
 
-from bench.page.markdown import bold, count, factor, paragraph, table
+from bench.page.markdown import bold, count, factor, listed, paragraph, table
 from bench.results import Results
 from bench.view import MEASURES, MEDIAN_TIME, RSS, TIME, TIME_BESIDES, Measure, Verdict, View, mean
 
@@ -36,6 +36,7 @@ def lines(view: View) -> list[str]:
             *_by_medians(view),
             *_besides(view),
         ),
+        *_chosen_apart(view),
         *table(["against the best peer", *(measure.name for measure in MEASURES)], _tally(view)),
         *_failures(view),
         *_disturbances(view),
@@ -79,6 +80,20 @@ def _besides(view: View) -> list[str]:
         f"to measure that memory, {'has' if len(besides) == 1 else 'have'} no part in the times;",
         f"theirs come to {_figures(view, TIME_BESIDES)}.",
     ]
+
+
+def _chosen_apart(view: View) -> list[str]:
+    """How much of the last row of the table is luck."""
+    means = {measure.name: view.mean_against_best_chosen_apart(measure) for measure in MEASURES}
+    known = [f"{factor(value)} of the {name}" for name, value in means.items() if value is not None]
+    if not known:
+        return []
+    return paragraph(
+        "The best peer is chosen by the runs that judge it, so that its luck counts for it. Where it is",
+        f"chosen by the odd rounds and judged by the even ones, and the other way round, {view.short} takes",
+        f"{listed(known)} that it takes. That errs the other way: by half of the rounds it is not always",
+        "the best that is chosen.",
+    )
 
 
 def _figures(view: View, measure: Measure) -> str:

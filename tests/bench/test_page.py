@@ -59,6 +59,33 @@ def test_the_times_of_workloads_that_measure_memory_are_told_apart() -> None:
     assert "other workload" not in page(results())
 
 
+def test_the_best_peer_is_judged_by_other_rounds_than_it_is_chosen_by_as_well() -> None:
+    """Else whoever is lucky in one round is the best."""
+    names = ["hakmem", "system", "mimalloc3", "jemalloc"]
+    made = results({"x/1": dict.fromkeys(names, 10.0)}, {"x/1": dict.fromkeys(names, 1.0)}, noise=0)
+    runs = made.workloads[0].runs
+    for name, lucky in (("mimalloc3", 1), ("jemalloc", 0)):
+        runs[name] = [
+            replace(run, seconds=(run.seconds or 0) * (0.5 if run.round % 2 == lucky else 1.25))
+            for run in runs[name]
+        ]
+    view = View(made)
+    assert mean(view.verdicts_against_best(TIME)) == pytest.approx(2)
+    assert view.mean_against_best_chosen_apart(TIME) == pytest.approx(0.8)
+    assert "HAKMEM takes 0.80 of the time and 1.00 of the peak RSS that it takes" in page(made)
+    assert view.mean_against_best_chosen_apart(RSS) == 1
+    assert "the other way round" not in page(results(rounds=1))
+
+
+def test_a_peer_that_failed_in_half_of_the_rounds_is_not_chosen_by_the_other_half() -> None:
+    made = results(noise=0)
+    runs = made.workloads[0].runs["mimalloc3"]  # the best of mix/small
+    made.workloads[0].runs["mimalloc3"] = [
+        failed(run.round, "it broke") if run.round % 2 else run for run in runs
+    ]
+    assert View(made).against_best_chosen_apart(made.workloads[0], TIME) == pytest.approx(10 / 15)
+
+
 @pytest.mark.parametrize(
     ("full", "options", "told"),
     [
