@@ -156,7 +156,8 @@ def _method(plan: Plan) -> dict[str, str]:
         f"{least}{more if plan.budget_seconds else ''}",
         "calm rounds": "those in which other processes, or other machines on the same host, took at most "
         f"{CALM:.0%} of the processors' time; where there are enough of them, only they count",
-        "time": "the mean of the fastest quarter of the runs: what disturbs a run only ever makes it slower; "
+        "time": "the mean of the fastest quarter of the runs, of two at least, which of four are the faster "
+        "half: what disturbs a run only ever makes it slower; "
         "a ratio is that of two such means, and its interval comes from drawing rounds with replacement",
         "many short runs": "where its memory happens to lie changes a process's speed more than all that "
         "happens while it runs, so that many processes tell more than long ones",

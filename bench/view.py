@@ -95,6 +95,15 @@ class View:
     def values(self, workload: WorkloadResult, allocator: str, measure: Measure) -> list[float]:
         return [measure.of(run) for run in workload.good(allocator)]
 
+    def rounds(self, measure: Measure) -> tuple[int, int] | None:
+        """How many count, in the workload that has the fewest and in that with the most."""
+        counts = [
+            max(len(self.values(workload, name, measure)) for name in self.names)
+            for workload in self.workloads(measure)
+        ]
+        counts = [count for count in counts if count]
+        return (min(counts), max(counts)) if counts else None
+
     def ratio(self, workload: WorkloadResult, left: str, right: str, measure: Measure) -> Ratio | None:
         """Over the rounds in which both went well."""
         key = (workload.name, left, right, measure.name)

@@ -1,6 +1,7 @@
 """What sampling costs: the subject with it on, over itself with it off."""
 
 from bench.estimate import geometric_mean
+from bench.page import interval
 from bench.page.markdown import NONE, bold, count, heading, paragraph, percent, seconds, table
 from bench.results import WorkloadResult
 from bench.sampling import OFF, ON
@@ -11,6 +12,8 @@ def lines(view: View) -> list[str]:
     measured = view.results.sampling
     if not measured:
         return []
+    changes = (view.ratio(workload, ON, OFF, TIME) for workload in measured)
+    sure = interval.title(changes, TIME.estimate)
     return [
         *heading(2, "What sampling costs"),
         *paragraph(
@@ -23,7 +26,7 @@ def lines(view: View) -> list[str]:
             "longer here than in the rest of the page, as those are that anybody would want a profile of.",
         ),
         *table(
-            ["workload", "time, off", "time, on", "change", "95 % interval", "rounds", "change of peak RSS"],
+            ["workload", "time, off", "time, on", "change", sure, "rounds", "change of peak RSS"],
             (_row(view, workload) for workload in measured),
         ),
         *_mean(view, measured),
@@ -38,9 +41,12 @@ def _row(view: View, workload: WorkloadResult) -> list[str]:
     if change is None:
         cells += [NONE] * 3
     else:
-        interval = f"{percent(change.low - 1)} to {percent(change.high - 1)}" if change.rounds > 1 else NONE
-        cells += [bold(percent(change.value - 1)), interval, str(change.rounds)]
-    return [*cells, percent(memory.value - 1) if memory else NONE]
+        cells += [bold(_change(change.value)), interval.cell(change, _change), str(change.rounds)]
+    return [*cells, _change(memory.value) if memory else NONE]
+
+
+def _change(ratio: float) -> str:
+    return percent(ratio - 1)
 
 
 def _mean(view: View, measured: list[WorkloadResult]) -> list[str]:

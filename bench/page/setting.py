@@ -1,7 +1,7 @@
 """What one needs to know to redo it: method, machine, allocators."""
 
 from bench.page.markdown import bold, heading, paragraph, table
-from bench.view import View
+from bench.view import TIME, View
 
 
 def lines(view: View) -> list[str]:
@@ -9,6 +9,7 @@ def lines(view: View) -> list[str]:
     return [
         *heading(2, "How it was measured"),
         *(f"- {bold(name)}: {text}" for name, text in results.method.items()),
+        *_rounds(view),
         "",
         *heading(3, "Machine"),
         *_texts(["", ""], [[name, fact] for name, fact in results.machine.items()]),
@@ -20,6 +21,16 @@ def lines(view: View) -> list[str]:
             "`python -m bench page docs/benchmarks/results.json` makes this page again.",
         ),
     ]
+
+
+def _rounds(view: View) -> list[str]:
+    """What came of the plan, which is all that the results say of it else."""
+    found = view.rounds(TIME)
+    if found is None:
+        return []
+    fewest, most = found
+    told = f"{fewest} of each" if fewest == most else f"{fewest} to {most}"
+    return [f"- {bold('rounds that count')}: {told} of the workloads whose times are compared"]
 
 
 def _row(view: View, name: str) -> list[str]:

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from bench.estimate import median, quartiles
-from bench.page import allocators
+from bench.estimate import in_fastest_quarter, median, quartiles
+from bench.page import allocators, interval
 from bench.page.markdown import NONE, bold, factor, folded, heading, paragraph, seconds, size, table
 from bench.page.summary import measured
 from bench.results import WorkloadResult
@@ -15,9 +15,11 @@ def lines(view: View) -> list[str]:
         *heading(2, "Workload by workload"),
         *paragraph(
             "Time is that of one operation, usually one block allocated and freed, or of the whole run where",
-            "a real program is the workload: the mean over the fastest quarter of the runs, of two at least.",
-            "The interval is the ratio's 95 % confidence interval, by the spread of the rounds; of four",
-            "rounds it holds 84 of 100 times, because so few do not show all of the spread.",
+            "a real program is the workload: the mean over the fastest quarter of the runs, of two at",
+            f"least{_of_how_many_runs(view)}.",
+            "The interval is where 95 of 100 drawings of the rounds, with replacement, have the ratio. How",
+            "often it holds the true one is in its title, and less than that, because few rounds do not show",
+            "all of the spread.",
             f"{bold('loses')} and wins are said only where 1 is not in it and the difference is above",
             "2 %, and even only where it is at most that and all of the interval within 5 % of 1. All else",
             "is unclear.",
@@ -33,10 +35,12 @@ def lines(view: View) -> list[str]:
 def _of(view: View, measure: Measure) -> list[str]:
     shown = view.workloads(measure)
     form = seconds if measure is TIME else size
-    columns = ["workload", view.title(view.subject), "best peer", "", "ratio to it", "interval", ""]
+    columns = ["workload", view.title(view.subject), "best peer", "", "ratio to it"]
+    columns += [_interval_title(measure, view.verdicts_against_best(measure)), ""]
     with_reference = view.reference in view.peers
     if with_reference:
-        columns += [f"ratio to {view.title(view.reference)}", "interval", ""]
+        verdicts = view.verdicts_against(view.reference, measure)
+        columns += [f"ratio to {view.title(view.reference)}", _interval_title(measure, verdicts), ""]
     return [
         *heading(3, f"{measured(measure)}: {view.short} and the best peer"),
         *table(columns, (_row(view, measure, workload, form, with_reference) for workload in shown)),
@@ -68,9 +72,24 @@ def _row(
 def _compared(verdict: Verdict | None) -> list[str]:
     if verdict is None:
         return [NONE] * 3
-    found = verdict.ratio
-    interval = f"{found.low:.2f} to {found.high:.2f}" if found.rounds > 1 else NONE
-    return [factor(found.value), interval, bold(verdict.word) if verdict.word == "loses" else verdict.word]
+    word = bold(verdict.word) if verdict.word == "loses" else verdict.word
+    return [factor(verdict.ratio.value), interval.cell(verdict.ratio, factor), word]
+
+
+def _interval_title(measure: Measure, verdicts: list[Verdict]) -> str:
+    return interval.title((verdict.ratio for verdict in verdicts), measure.estimate)
+
+
+def _of_how_many_runs(view: View) -> str:
+    """What the fastest quarter is here."""
+    found = view.rounds(TIME)
+    if found is None:
+        return ""
+    fewest, most = found
+    fastest = f"here the {in_fastest_quarter(fewest)} fastest of {fewest}"
+    if fewest < most:
+        fastest += f" where there are fewest, {in_fastest_quarter(most)} of {most} where there are most"
+    return f" ({fastest})"
 
 
 def _all(view: View, measure: Measure, workload: WorkloadResult, form: Callable[[float], str]) -> list[str]:

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from bench.estimate import Estimate, best, fastest_quarter, geometric_mean, median, ratio, uncertainty
+from bench.estimate import Estimate, best, fastest_quarter, geometric_mean, holds, median, ratio, uncertainty
 
 
 def noisy(value: float, count: int, noise: float, seed: int) -> list[float]:
@@ -47,6 +47,20 @@ def test_the_interval_holds_the_truth_nearly_always() -> None:
         assert found
         hits += found.low <= 1 <= found.high
     assert hits >= 180
+
+
+@pytest.mark.parametrize("rounds", [2, 4, 6])
+@pytest.mark.parametrize("estimate", [fastest_quarter, median])
+def test_how_often_the_interval_of_few_rounds_holds_the_truth_is_known(
+    rounds: int, estimate: Estimate
+) -> None:
+    hits = 0
+    for seed in range(300):
+        pairs = zip(noisy(1, rounds, 0.1, seed), noisy(1, rounds, 0.1, 1000 + seed), strict=True)
+        found = ratio(list(pairs), estimate)
+        assert found
+        hits += found.low <= 1 <= found.high
+    assert holds(rounds, estimate) == pytest.approx(hits / 3, abs=6)
 
 
 def test_one_round_makes_nothing_certain() -> None:

@@ -273,6 +273,36 @@ def test_instructions() -> None:
     assert "- jemalloc 5.3.1: crashes" in told
 
 
+def test_the_intervals_say_what_they_are_worth() -> None:
+    told = page(results(rounds=4))
+    assert "| ratio to it | 80 % interval |  | ratio to mimalloc 3.3.2 | 80 % interval |" in told
+    assert "| ratio to it | 85 % interval |" in told  # of memory, whose median it is
+    made = results(rounds=15)
+    made.workloads[0] = replace(
+        made.workloads[0], runs={name: runs[:2] for name, runs in made.workloads[0].runs.items()}
+    )
+    assert "| ratio to it | 50 to 90 % interval |" in page(made)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "told"), [(1, "1 fastest of 1"), (4, "2 fastest of 4"), (12, "3 fastest of 12")]
+)
+def test_the_fastest_quarter_is_told_in_runs(rounds: int, told: str) -> None:
+    assert f"of two at least (here the {told})." in page(results(rounds=rounds))
+    made = results(rounds=rounds)
+    assert f"- **rounds that count**: {rounds} of each of the workloads whose" in page(made)
+    made.workloads[0].runs["hakmem"] += results(rounds=40).workloads[0].runs["hakmem"][rounds:]
+    assert f"{told} where there are fewest, 10 of 40 where there are most)" in page(made)
+    assert f": {rounds} to 40 of the workloads whose" in page(made)
+
+
+def test_a_page_without_times_says_nothing_of_their_rounds() -> None:
+    made = results()
+    made.workloads = [replace(workload, kind="memory") for workload in made.workloads]
+    assert "of two at least. The interval" in page(made)
+    assert "rounds that count" not in page(made)
+
+
 def test_a_single_round_gives_no_verdict() -> None:
     told = section(page(results(rounds=1)), "Workload by workload")
     assert rows(told, "mix/large")[0][4:7] == ["1.25", "-", "unclear"]
