@@ -11,7 +11,7 @@
 #include "os/os.h"
 
 /* Large blocks that are allocated, or freed, for each that is reported upwards. */
-#define EVENT_INTERVAL 8
+#define EVENT_INTERVAL 32
 
 /* Counts an allocation or a free; returns whether to report it upwards. */
 static inline bool count_event(struct heap *heap, bool huge, bool allocation) {
