@@ -131,6 +131,13 @@ NOINLINE void *allocate_mid(size_t size) {
 }
 
 void *allocate_aligned(size_t alignment, size_t size) {
+    if (LIKELY(size - 1 < MID_MAX_BYTES) && LIKELY(alignment <= SLAB_BYTES)) {
+        void *block;
+        if (LIKELY(fast_take(&thread_heap_now()->magazines[size_class_aligned(size, alignment)], size,
+                             &block))) {
+            return block;
+        }
+    }
     if (size > REQUEST_MAX_BYTES || alignment > REQUEST_MAX_BYTES) {
         return out_of_memory(size);
     }
