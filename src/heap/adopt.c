@@ -38,7 +38,7 @@ bool adopt_slab(struct heap *heap, unsigned size_class) {
     /* A thread of which libc does not know takes none of another's: see alone.h. */
     bool any = size_classes[size_class].bytes >= SHARED_LEAST_BYTES && arena_slack() >= SLACK_WORTH_A_LOOK &&
                os_program_has_threads();
-    if (!any && !heap_any_abandoned()) {
+    if (!any && heap_abandoned_count() == 0) {
         return false;
     }
     for (uint32_t i = 0; i < looks; i++) {

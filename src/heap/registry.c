@@ -305,8 +305,8 @@ COLD bool heap_cool_abandoned(void) {
     return any && !cool;
 }
 
-bool heap_any_abandoned(void) {
-    return atomic_load_explicit(&abandoned_count, memory_order_relaxed) > 0;
+uint32_t heap_abandoned_count(void) {
+    return atomic_load_explicit(&abandoned_count, memory_order_relaxed);
 }
 
 RARE void heap_lock_for_fork(void) {

@@ -40,8 +40,8 @@ bool heap_cool_abandoned(void);
 void registry_lock(void);
 void registry_unlock(void);
 
-/* Whether any heap is abandoned: a hint. */
-bool heap_any_abandoned(void);
+/* How many heaps are abandoned: a hint. */
+uint32_t heap_abandoned_count(void);
 
 /* Takes the registry's lock and those of all heaps. */
 void heap_lock_for_fork(void);

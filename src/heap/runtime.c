@@ -8,6 +8,7 @@
 #include "options/options.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "os/program.h"
 #include "os/report.h"
 #include "profile/sample.h"
 #include "slab/size_class.h"
@@ -94,8 +95,9 @@ RARE void runtime_unlock_after_fork(bool child) {
 /* glibc hands constructors what main gets. This one comes before those of libc, which set `environ`, and
  * before our own others. */
 __attribute__((constructor(101))) static void at_load(int argc, char **argv, char **environment) {
-    (void)argc;
-    (void)argv;
+    if (argc > 0) {
+        os_note_program_name(argv[0]);
+    }
     os_set_environment(environment);
     runtime_start();
 #ifdef HAKMEM_STANDARD_NAMES

@@ -3,6 +3,7 @@
 #include "heap/bins.h"
 #include "heap/flush.h"
 #include "heap/heap_table.h"
+#include "heap/registry.h"
 #include "heap/slack.h"
 #include "options/options.h"
 
@@ -12,8 +13,15 @@
 /* Heaps up to which the slabs that a thread uses stay with it. */
 #define HEAPS_FEW 16
 
+/* Heaps that threads have, or somewhat more. */
+static size_t heaps_in_use(void) {
+    uint32_t abandoned = heap_abandoned_count();
+    uint32_t limit = heap_id_limit();
+    return limit > abandoned ? limit - abandoned : 1;
+}
+
 static size_t cached_most(void) {
-    size_t part = max_size(arena_share_bytes(), CACHED_BYTES) / heap_id_limit();
+    size_t part = max_size(arena_share_bytes(), CACHED_BYTES) / heaps_in_use();
     return max_size(part, option_number(OPTION_MAGAZINE_BYTES));
 }
 
@@ -42,7 +50,7 @@ RARE void surplus_return(struct heap *heap) {
     if (cached(heap) > cached_most()) {
         return_half(heap);
     }
-    if (heap_id_limit() > HEAPS_FEW && slack_resident() > slack_allowed()) {
+    if (heaps_in_use() > HEAPS_FEW && slack_resident() > slack_allowed()) {
         for (unsigned c = TINY_CLASSES; c < SIZE_CLASSES; c++) {
             bin_retire(heap, c);
         }

@@ -117,7 +117,6 @@ OFTEN static bool wanted_at_exit(void) {
 
 OFTEN void stats_at_start(void) {
     uint64_t signal = option_number(OPTION_STATS_SIGNAL);
-    os_note_program_name();
     if (option_has_text(OPTION_STATS_FILE)) {
         option_file_at_start(OPTION_STATS_FILE);
     } else if (wanted_at_exit() || signal != 0) {

@@ -13,9 +13,10 @@
 
 static char name[64];
 
-OFTEN void os_note_program_name(void) {
+OFTEN void os_note_program_name(const char *invoked) {
     struct text copy = TEXT_ON(name);
-    text_string(&copy, program_invocation_short_name);
+    const char *folder_end = strrchr(invoked, '/');
+    text_string(&copy, folder_end == NULL ? invoked : folder_end + 1);
 }
 
 OFTEN const char *os_program_name(void) {

@@ -8,9 +8,10 @@
 
 #include <stdbool.h>
 
-/* Keeps the program's short name: it stands in the arguments' memory, which daemons write a title over. Once,
- * before main. */
-void os_note_program_name(void);
+/* Keeps the short name of the program that was started as `invoked`: libc's stands in the arguments' memory,
+ * which daemons write a title over, and is not known yet when the shared library is initialised. Once, before
+ * main. */
+void os_note_program_name(const char *invoked);
 /* The name that was noted, up to 63 bytes of it; without that, what is the name now. */
 const char *os_program_name(void);
 

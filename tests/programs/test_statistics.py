@@ -173,6 +173,11 @@ def test_a_signal_is_answered_by_a_thread_that_has_the_stack_for_it(runner: Runn
     assert b"fall-backs" in finished.stderr
 
 
+def test_the_program_is_called_as_it_was_started(runner: Runner, builder: Builder) -> None:
+    program = builder.program("c/title_of_its_own.c")
+    assert runner.run([program]).stdout == b"title_of_its_own\n"
+
+
 def test_a_live_page_is_there_while_the_process_lives_and_no_longer(runner: Runner) -> None:
     with busy_process(runner) as process:
         document = wait_for_page(process.pid)

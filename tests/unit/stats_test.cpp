@@ -21,7 +21,7 @@
 #include "support/threads.h"
 
 extern "C" {
-#include "observe/stats.h"
+#include "os/program.h"
 }
 
 namespace {
@@ -231,8 +231,7 @@ TEST(Stats, NameTheProgramThoughItWritesATitleOverItsName) {
     expect_child_to_succeed([] {
         std::string name = "daemon-" + std::string(1000, 'd');
         const std::string cut_off = "\"program\":\"" + name.substr(0, 63) + "\"";
-        program_invocation_short_name = name.data();
-        stats_at_start();
+        os_note_program_name(("/folder/" + name).c_str());
         name.replace(0, 6, "titled");
         std::array<char, 1024> document{};
         hak_stats_json(document.data(), document.size());
