@@ -154,8 +154,8 @@ static void write_blocks(struct output *out, const uint64_t *n) {
     COUNTS(out, "flushes", {n[COUNTER_FLUSHES], "with"}, {n[COUNTER_FLUSHED_BLOCKS], "blocks:"},
            {n[COUNTER_FLUSHES_MAGAZINE_FULL], "full,"}, {n[COUNTER_FLUSHES_STOCKED], "stocked,"},
            {n[COUNTER_FLUSHES_THREAD_EXIT], "of ended threads,"},
-           {n[COUNTER_FLUSHES_RECLAIM], "of sleeping ones,"}, {n[COUNTER_FLUSHES_IDLE], "of unused sizes,"},
-           {n[COUNTER_FLUSHES_SURPLUS], "of a surplus,"}, {n[COUNTER_FLUSHES_API], "on request"});
+           {n[COUNTER_FLUSHES_RECLAIM], "of sleepers,"}, {n[COUNTER_FLUSHES_IDLE], "unused sizes,"},
+           {n[COUNTER_FLUSHES_SURPLUS], "surplus,"}, {n[COUNTER_FLUSHES_API], "on request"});
     COUNTS(out, "other frees", {n[COUNTER_REMOTE_FREED_BLOCKS], "blocks of other threads,"},
            {n[COUNTER_REMOTE_KEPT_BLOCKS], "kept, the others returned in"},
            {n[COUNTER_REMOTE_FLUSHES], "goes;"}, {n[COUNTER_FOREIGN_FREES], "blocks of libc's"});
