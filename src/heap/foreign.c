@@ -64,11 +64,10 @@ static bool may_peek(void) {
 
 /* Copies what may be a part of a block of libc's, or stand beside one: 16 bytes at a multiple of 16, or as
  * much more as lies in the same page. OS_NO where no block of libc's can be, OS_UNKNOWN where the system does
- * not say what is there. `by_break` is set to whether it may be memory that brk gave. */
-static enum os_answer copy(void *to, uintptr_t from, size_t bytes, bool *by_break) {
+ * not say what is there. */
+static enum os_answer copy(void *to, uintptr_t from, size_t bytes) {
     struct os_mapping mapping;
     enum os_answer mapped = os_find_mapping(from, &mapping);
-    *by_break = mapped != OS_YES || mapping.break_heap;
     if (mapped == OS_NO) {
         return OS_NO;
     }
@@ -87,16 +86,15 @@ static enum os_answer copy(void *to, uintptr_t from, size_t bytes, bool *by_brea
 static enum os_answer is_in_arena_of(uintptr_t piece_bytes, uintptr_t start, size_t size) {
     struct libc_piece piece;
     struct libc_piece first;
-    bool by_break;
     uintptr_t at = round_down(start, piece_bytes);
-    enum os_answer answer = copy(&piece, at, sizeof piece, &by_break);
+    enum os_answer answer = copy(&piece, at, sizeof piece);
     if (answer != OS_YES) {
         return answer;
     }
     if (piece.bytes > piece_bytes || start - at > piece.bytes || size > piece.bytes - (start - at)) {
         return OS_NO;
     }
-    answer = copy(&first, round_down(piece.arena, piece_bytes), sizeof first, &by_break);
+    answer = copy(&first, round_down(piece.arena, piece_bytes), sizeof first);
     return answer == OS_YES && first.arena != piece.arena ? OS_NO : answer;
 }
 
@@ -105,20 +103,12 @@ static enum os_answer is_in_arena(uintptr_t start, size_t size) {
     return answer != OS_NO ? answer : is_in_arena_of(LIBC_PIECE_BYTES_HUGE_PAGES, start, size);
 }
 
-/* Whether the main arena, as far as can be told, has no memory but what brk gave: it goes on with mmap once
- * brk has failed, and begins with it where libc is told to (glibc.malloc.hugetlb=2). */
-static bool main_arena_is_by_break(void) {
-    char told[1];
-    return os_environment("GLIBC_TUNABLES", told, sizeof told) == NULL && os_break_has_room();
-}
-
 /* Whether the chunk of `p` may be one that libc has handed out. */
 static enum os_answer may_be_of_libc(uintptr_t p) {
     struct libc_chunk chunk;
     struct libc_chunk next;
-    bool by_break;
     uintptr_t start = p - sizeof chunk;
-    enum os_answer answer = p % 16 == 0 ? copy(&chunk, start, sizeof chunk, &by_break) : OS_NO;
+    enum os_answer answer = p % 16 == 0 ? copy(&chunk, start, sizeof chunk) : OS_NO;
     if (answer != OS_YES) {
         return answer;
     }
@@ -135,11 +125,9 @@ static enum os_answer may_be_of_libc(uintptr_t p) {
     if ((chunk.size_and_flags & CHUNK_OTHER_ARENA) != 0) {
         return is_in_arena(start, size);
     }
-    /* The main arena. The next chunk says that this one is in use. */
-    if (!by_break && main_arena_is_by_break()) {
-        return OS_NO;
-    }
-    answer = copy(&next, start + size, sizeof next, &by_break);
+    /* The main arena: grown by brk, or by mmap where that failed. The next chunk says that this one is in
+     * use. */
+    answer = copy(&next, start + size, sizeof next);
     return answer == OS_YES && (next.size_and_flags & CHUNK_PREVIOUS_IN_USE) == 0 ? OS_NO : answer;
 }
 

@@ -126,8 +126,5 @@ enum os_answer { OS_NO, OS_YES, OS_UNKNOWN };
 /* Stores in `out` what is mapped at `address`: OS_NO if nothing is, OS_UNKNOWN where /proc cannot be read.
  * Slow: reads /proc/self/maps. */
 enum os_answer os_find_mapping(uintptr_t address, struct os_mapping *out);
-/* Whether brk, as far as can be told, has never been refused more memory: no limit concerns it, no filter was
- * seen, and nothing lies near behind the break. Slow, as os_find_mapping. Keeps errno. */
-bool os_break_has_room(void);
 
 #endif

@@ -3,13 +3,10 @@
 #include "base/text.h"
 #include "os/asleep.h"
 #include "os/os.h"
-#include "os/purge.h"
 #include "os/reader.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -160,45 +157,6 @@ RARE enum os_answer os_find_mapping(uintptr_t address, struct os_mapping *out) {
     }
     os_close(r.fd);
     return found ? OS_YES : any ? OS_NO : OS_UNKNOWN;
-}
-
-/* Room behind the break that no program asks for at once, and that none is short of where its own file, and
- * so the break, lies apart from the libraries. */
-#define BREAK_ROOM ((uintptr_t)64 << 30)
-
-static RARE bool is_limited(int resource) {
-    struct rlimit limit;
-    return syscall(SYS_prlimit64, 0, resource, NULL, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
-}
-
-/* Whether nothing is mapped from `from` up to `to`; false where it cannot be known. */
-static RARE bool is_unmapped(uintptr_t from, uintptr_t to) {
-    struct reader r;
-    uintptr_t start, end;
-    bool known = false;
-    bool unmapped = true;
-    if (!reader_open(&r, OWN_MAPS)) {
-        return false;
-    }
-    while (unmapped && read_hex(&r, &start) == '-') {
-        known = true;
-        (void)read_hex(&r, &end);
-        unmapped = end <= from || start >= to;
-        while (r.last >= 0 && r.last != '\n') {
-            (void)reader_next(&r);
-        }
-    }
-    os_close(r.fd);
-    return known && unmapped;
-}
-
-RARE bool os_break_has_room(void) {
-    int saved_errno = errno;
-    uintptr_t end = round_up((uintptr_t)syscall(SYS_brk, 0), OS_PAGE_BYTES);
-    bool has_room = os_purge_expects_no_filter() && !is_limited(RLIMIT_DATA) && !is_limited(RLIMIT_AS) &&
-                    is_unmapped(end, end + BREAK_ROOM);
-    errno = saved_errno;
-    return has_room;
 }
 
 uintptr_t os_main_stack_end(void) {

@@ -42,8 +42,6 @@ EXPECTED_KINDS = {
     "free_of_nothing_without_descriptors": INVALID_FREE,
     "free_in_a_mapping": INVALID_FREE,
     "free_global": INVALID_FREE,
-    "free_global_among_numbers": INVALID_FREE,
-    "free_on_stack_of_thread": INVALID_FREE,
     "free_of_code": INVALID_FREE,
 }
 

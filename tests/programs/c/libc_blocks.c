@@ -3,7 +3,6 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "check.h"
 
@@ -25,24 +24,6 @@ static void *free_one_of_another_arena(void *unused) {
     split_mapping_inside(block);
     free(block);
     return unused;
-}
-
-/* libc goes on with mmap where brk fails, as here, where something lies behind the break. */
-static void free_what_brk_did_not_give(void) {
-    enum { BLOCKS = 500 };
-    static void *blocks[BLOCKS];
-    void *behind = (void *)(((uintptr_t)sbrk(0) + 4095) & ~(uintptr_t)4095);
-    REQUIRE(mmap(behind, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) ==
-            behind);
-    for (size_t i = 0; i < BLOCKS; i++) {
-        blocks[i] = __libc_malloc(60000);
-        REQUIRE(blocks[i] != NULL);
-        fill_pattern(blocks[i], 60000, i);
-    }
-    for (size_t i = 0; i < BLOCKS; i++) {
-        REQUIRE(has_pattern(blocks[i], 60000, i));
-        free(blocks[i]);
-    }
 }
 
 int main(void) {
@@ -79,7 +60,6 @@ int main(void) {
             REQUIRE(block != NULL);
             REQUIRE(realloc(block, 0) == NULL);
         }
-    free_what_brk_did_not_give();
     puts("libc's blocks went back to libc");
     return 0;
 }

@@ -160,32 +160,6 @@ static void free_global(void) {
     flush();
 }
 
-/* What stands before and behind it could be libc's: the sizes of blocks that are in use. */
-static void free_among_numbers(size_t *numbers, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        numbers[i] = 49;
-    victim = numbers + count / 2;
-    free_offset(0);
-    flush();
-}
-
-static void free_global_among_numbers(void) {
-    static _Alignas(64) size_t global[64];
-    free_among_numbers(global, 64);
-}
-
-static void *free_on_stack_among_numbers(void *unused) {
-    _Alignas(64) size_t local[64];
-    free_among_numbers(local, 64);
-    return unused;
-}
-
-static void free_on_stack_of_thread(void) {
-    pthread_t thread;
-    REQUIRE(pthread_create(&thread, NULL, free_on_stack_among_numbers, NULL) == 0);
-    REQUIRE(pthread_join(thread, NULL) == 0);
-}
-
 static void free_of_code(void) {
     victim = (void *)(uintptr_t)free_of_code;
     free_offset(0);
@@ -250,8 +224,6 @@ static const struct {
     {"free_of_nothing_without_descriptors", NULL, NULL, free_of_nothing_without_descriptors, 0, 0},
     {"free_in_a_mapping", NULL, NULL, free_in_a_mapping, 0, 0},
     {"free_global", NULL, NULL, free_global, 0, 0},
-    {"free_global_among_numbers", NULL, NULL, free_global_among_numbers, 0, 0},
-    {"free_on_stack_of_thread", NULL, NULL, free_on_stack_of_thread, 0, 0},
     {"free_of_code", NULL, NULL, free_of_code, 0, 0},
 };
 
