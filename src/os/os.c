@@ -352,9 +352,18 @@ int os_process_id(void) {
 }
 
 static int own_process;
+/* The thread pointer of the process's first thread, which it has in children, too; 0: unknown. */
+static uintptr_t first_thread;
 
 void os_note_process(void) {
     own_process = os_process_id();
+    if (first_thread == 0 && os_thread_id() == own_process) {
+        first_thread = (uintptr_t)__builtin_thread_pointer();
+    }
+}
+
+COLD bool os_is_first_of_its_kin(void) {
+    return first_thread == 0 || first_thread == (uintptr_t)__builtin_thread_pointer();
 }
 
 bool os_in_own_process(void) { /* every program comes here when it ends */

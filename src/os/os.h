@@ -101,6 +101,9 @@ void os_note_process(void);
  * number that runs here was not made by fork: it shares the memory with that one (vfork, clone), or
  * libc does not know of it. */
 bool os_in_own_process(void);
+/* Whether the caller is the process's first thread, or the only one of a child that such a thread has forked;
+ * also where nobody knows. */
+bool os_is_first_of_its_kin(void);
 
 /* Tells this layer of the environment before libc knows it. */
 void os_set_environment(char **environment);

@@ -26,8 +26,9 @@ bool os_readable(uintptr_t address) {
     return readable;
 }
 
+/* In a forked child the only thread has the process's number, and the stack that it had. */
 static bool is_first_thread(void) {
-    return os_thread_id() == os_process_id();
+    return os_thread_id() == os_process_id() && os_is_first_of_its_kin();
 }
 
 uintptr_t os_own_stack_end(void) {

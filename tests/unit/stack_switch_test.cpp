@@ -20,6 +20,7 @@
 #include "hakmem.h"
 #include "stack/capture.h"
 #include "stack/memory.h"
+#include "support/child.h"
 #include "support/scale.h"
 #include "support/threads.h"
 
@@ -56,6 +57,15 @@ void run_on(void *stack, std::size_t bytes, void (*body)()) {
 
 void run_on(const Guarded &stack, void (*body)()) {
     run_on(stack.data(), stack.size(), body);
+}
+
+// Its thread has the child's number then, as the first thread of any process, and another stack than those.
+TEST(Stack, OfAForkedChildIsTheOneThatItsThreadHad) {
+    const auto child_has_stack = [] {
+        hakmem_test::expect_child_to_succeed([] { return os_own_stack_has(64 << 10) ? 0 : 1; });
+    };
+    child_has_stack();
+    run_in_thread(child_has_stack);
 }
 
 TEST(Stack, OfACoroutineIsTheUnwinders) {
