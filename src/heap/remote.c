@@ -91,8 +91,7 @@ static void send_remote(struct heap *heap) {
     heap_leave(heap);
 }
 
-/* Blocks that stay so between two looks at how much that has become: these cost some instructions for each.
- */
+/* Blocks that stay so between two looks at how much that has become. */
 #define KEPT_FOR_A_LOOK 64
 
 /* Puts the block into the magazine of its class; false if that is full, or the class below KEPT_CLASSES. */
