@@ -6,9 +6,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
-#include <atomic>
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -155,30 +156,26 @@ bool slow_pipe_has(int bytes) {
 
 constexpr char kEnd = '\f';
 
-std::string read_slow_pipe() {
+std::string read_slow_pipe(std::ptrdiff_t ends) {
     std::string text;
     std::array<char, 4096> buffer{};
-    while (text.empty() || text.back() != kEnd) {
+    while (std::count(text.begin(), text.end(), kEnd) < ends) {
         const ssize_t got = read(slow_end, buffer.data(), buffer.size());
         text.append(buffer.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
     }
     return text.substr(2048);
 }
 
-// A thread writes a profile into that pipe, and is held up, while `held_up()`; it goes on while
-// `read(whether it is written)`. Returns all that came.
+// A thread writes a profile into that pipe, and is held up, while `held_up()`; it goes on while `read()`.
+// Returns all that came until the end, which is the last of `ends`.
 template <typename HeldUp, typename Read>
-std::string while_one_writes(HeldUp held_up, Read read) {
-    std::atomic<bool> written{false};
+std::string while_one_writes(HeldUp held_up, Read read, std::ptrdiff_t ends) {
     std::string text;
-    std::thread writer([&written] {
-        EXPECT_EQ(std::raise(SIGUSR2), 0);
-        written.store(true);
-    });
+    std::thread writer([] { EXPECT_EQ(std::raise(SIGUSR2), 0); });
     EXPECT_TRUE(slow_pipe_has(3072));
     held_up();
-    std::thread reader([&text] { text = read_slow_pipe(); });
-    read(written);
+    std::thread reader([&text, ends] { text = read_slow_pipe(ends); });
+    read();
     writer.join();
     EXPECT_EQ(write(STDERR_FILENO, &kEnd, 1), 1);
     reader.join();
@@ -188,8 +185,7 @@ std::string while_one_writes(HeldUp held_up, Read read) {
 TEST_F(ProfileFiles, OfOneNameAreWrittenOneAfterTheOther) {
     in_a_process(
         [] {
-            const std::string text =
-                while_one_writes([] { EXPECT_EQ(std::raise(SIGUSR2), 0); }, [](auto &) {});
+            const std::string text = while_one_writes([] { EXPECT_EQ(std::raise(SIGUSR2), 0); }, [] {}, 1);
             const std::size_t second = text.rfind("heap profile: ");
             EXPECT_EQ(text.find("heap profile: "), 0u);
             EXPECT_GT(second, text.find("MAPPED_LIBRARIES:"));
@@ -201,11 +197,14 @@ TEST_F(ProfileFiles, OfOneNameAreWrittenOneAfterTheOther) {
 TEST_F(ProfileFiles, ThatAreBeingWrittenAreWaitedForByTheEndOfTheProcess) {
     in_a_process(
         [] {
-            const auto end = [](const std::atomic<bool> &written) {
+            // Whatever the other thread wrote later would come between this end and that behind its own.
+            const auto end = [] {
                 files_at_exit();
-                EXPECT_TRUE(written.load());
+                EXPECT_EQ(write(STDERR_FILENO, &kEnd, 1), 1);
             };
-            while_one_writes([] {}, end);
+            const std::string text = while_one_writes([] {}, end, 2);
+            EXPECT_NE(text.find("MAPPED_LIBRARIES:"), std::string::npos);
+            EXPECT_EQ(text.find(kEnd) + 1, text.rfind(kEnd));
         },
         "/dev/stderr", write_to_a_slow_pipe);
 }
