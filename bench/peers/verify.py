@@ -1,13 +1,12 @@
 """Makes sure that what a recipe gave really serves malloc, before anything is measured on it."""
 
 import os
-import subprocess
-import sys
 
 from hakmem.allocators import Allocator, environment_for
 from hakmem.errors import HakmemError
 from hakmem.peer_cache import Manifest
 from hakmem.probe import probe
+from hakmem.script import run_python
 
 from bench.peers.recipe import Product, Recipe
 from bench.peers.workshop import UnavailableError
@@ -61,15 +60,7 @@ def verified(recipe: Recipe, product: Product) -> Manifest:
 
 
 def _require(function: str, environment: dict[str, str]) -> None:
-    asked = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", _ASKING, function],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        errors="replace",
-        check=False,
-    )
+    asked = run_python("-c", _ASKING, function, environment=environment)
     if asked.returncode != 0:
         said = asked.stderr.strip().splitlines()
         raise UnavailableError(f"built, but {function}() says no" + (f" ({said[-1]})" if said else ""))

@@ -8,7 +8,7 @@ from pathlib import Path
 from hakmem.ending import ending_of_code, last_words
 from hakmem.errors import HakmemError
 from hakmem.preload import without_hakmem
-from hakmem.script import run_script
+from hakmem.script import run_python
 
 _PROGRAM = Path(__file__).with_name("library_facts_program.py")
 
@@ -34,7 +34,7 @@ class Facts:
 def facts_of(library: Path, environment: Mapping[str, str]) -> Facts:
     """What `library` says of itself in `environment`, which has nothing written of that."""
     # Not preloaded, too: it would publish the small program's figures.
-    done = run_script(_PROGRAM, str(library), environment=without_hakmem(environment))
+    done = run_python(str(_PROGRAM), str(library), environment=without_hakmem(environment))
     try:
         found = json.loads(done.stdout)
         if "problem" in found:

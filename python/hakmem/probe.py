@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hakmem.ending import ending_of_code, last_words
 from hakmem.errors import HakmemError
-from hakmem.script import run_script
+from hakmem.script import run_python
 
 _PROGRAM = Path(__file__).with_name("probe_program.py")
 _HANG_SECONDS = 30
@@ -28,7 +28,7 @@ def probe(library: Path | None, environment: Mapping[str, str]) -> Probe:
     None stands for the system's own malloc.
     """
     try:
-        done = run_script(_PROGRAM, environment=_without_settings(environment), timeout=_HANG_SECONDS)
+        done = run_python(str(_PROGRAM), environment=_without_settings(environment), timeout=_HANG_SECONDS)
     except subprocess.TimeoutExpired:
         raise HakmemError(f"a small program hung for {_HANG_SECONDS} s on it") from None
     if done.returncode != 0:

@@ -15,10 +15,6 @@ uintptr_t page_map_limit;
 /* What the map and the table of regions take. relaxed everywhere: a statistic */
 static _Atomic size_t reserved_bytes;
 
-COLD bool page_map_is_flat(void) {
-    return __atomic_load_n(&page_map_limit, __ATOMIC_RELAXED) != 0; /* relaxed: see page_map_limit */
-}
-
 bool page_map_may_be_flat(size_t limit_bytes) {
     return limit_bytes / LIMIT_PART >= PAGE_MAP_BYTES;
 }

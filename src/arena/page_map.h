@@ -46,8 +46,6 @@ void page_map_init(void);
 /* Makes the map's words for a region of `bytes` at `start` writable, if the map is flat. False if the OS
  * refuses. */
 bool page_map_cover(uintptr_t start, size_t bytes);
-/* Whether the map is flat: there was address space enough for it, and it was not given up. */
-bool page_map_is_flat(void);
 /* Whether a flat map is little enough of `limit_bytes` of address space. */
 bool page_map_may_be_flat(size_t limit_bytes);
 /* Gives up the flat map: unmaps what of it covers no region, of which `oldest` is the first, because address

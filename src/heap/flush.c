@@ -2,7 +2,6 @@
 
 #include "arena/arena.h"
 #include "base/quotient.h"
-#include "base/text.h"
 #include "heap/alone.h"
 #include "heap/bins.h"
 #include "heap/relief.h"
@@ -18,12 +17,8 @@ struct spot {
 
 static RARE _Noreturn void report_block(const char *action, const char *detail, const void *block,
                                         const struct slab *slab) {
-    char buffer[96];
-    struct text kind = TEXT_ON(buffer);
-    text_string(&kind, action);
-    text_string(&kind, detail);
     size_t bytes = slab == NULL ? 0 : size_classes[slab->size_class].bytes;
-    report_misuse(buffer, block, "unknown", bytes, slab == NULL ? 0 : arena_address(slab));
+    report_misuse(action, detail, block, "unknown", bytes, slab == NULL ? 0 : arena_address(slab));
 }
 
 #define DOUBLE_FREE "double free"

@@ -3,7 +3,6 @@
 
 #include "arena/stray.h"
 #include "base/bits.h"
-#include "base/text.h"
 #include "heap/large.h"
 #include "os/os.h"
 #include "os/report.h"
@@ -140,11 +139,7 @@ static void require_libc(const void *p, const char *action) {
     if (stray_has_ended((uintptr_t)p)) {
         large_report_gone(action, p);
     }
-    char kind[96];
-    struct text line = TEXT_ON(kind);
-    text_string(&line, action);
-    text_string(&line, " (neither a block of HAKMEM nor of libc)");
-    report_misuse(kind, p, "none", 0, 0);
+    report_misuse(action, " (neither a block of HAKMEM nor of libc)", p, "none", 0, 0);
 }
 
 void *foreign_malloc(size_t size) {

@@ -154,8 +154,7 @@ COLD static void settle_counts(struct heap *heap) {
     tails_settle(&heap->runs.tails_later_bytes);
 }
 
-/* Retires the current slabs of the classes from `first_class` on, and settles the heap's counts. */
-static void retire(struct heap *heap, unsigned first_class) {
+COLD void heap_retire_slabs_from(struct heap *heap, unsigned first_class) {
     for (unsigned w = first_class / 64; w < sizeof heap->used_bins / sizeof heap->used_bins[0]; w++) {
         uint64_t below = w == first_class / 64 ? bits_below(first_class % 64) : 0;
         for (uint64_t bits = heap->used_bins[w] & ~below; bits != 0; bits &= bits - 1) {
@@ -166,7 +165,7 @@ static void retire(struct heap *heap, unsigned first_class) {
 }
 
 void heap_retire_slabs(struct heap *heap) {
-    retire(heap, 0);
+    heap_retire_slabs_from(heap, 0);
 }
 
 static char *page_from(const void *address) {
@@ -260,7 +259,7 @@ COLD bool heap_trim_abandoned(void) {
 
 void heap_abandon(struct heap *heap, bool may_stay_warm) {
     heap_flush_all(heap, may_stay_warm ? FLUSH_THREAD_EXIT : FLUSH_RECLAIM);
-    retire(heap, may_stay_warm ? TINY_CLASSES : 0);
+    heap_retire_slabs_from(heap, may_stay_warm ? TINY_CLASSES : 0);
     if (!may_stay_warm) {
         trim(heap);
     }

@@ -31,6 +31,8 @@ void heap_abandon(struct heap *heap, bool may_stay_warm);
 bool heap_trim_abandoned(void);
 /* Puts the heap's current slabs among the partly-used ones, or releases them. By whoever has the heap. */
 void heap_retire_slabs(struct heap *heap);
+/* The same for the classes from `first_class` on. */
+void heap_retire_slabs_from(struct heap *heap, unsigned first_class);
 /* Calls heap_retire_slabs for every abandoned heap. */
 void heap_retire_abandoned(void);
 /* Background thread, at intervals: calls heap_retire_abandoned if no thread has begun or ended since the last

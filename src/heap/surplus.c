@@ -1,6 +1,5 @@
 #include "heap/surplus.h"
 
-#include "heap/bins.h"
 #include "heap/flush.h"
 #include "heap/heap_table.h"
 #include "heap/registry.h"
@@ -51,9 +50,7 @@ RARE void surplus_return(struct heap *heap) {
         return_half(heap);
     }
     if (heaps_in_use() > HEAPS_FEW && slack_resident() > slack_allowed()) {
-        for (unsigned c = TINY_CLASSES; c < SIZE_CLASSES; c++) {
-            bin_retire(heap, c);
-        }
+        heap_retire_slabs_from(heap, TINY_CLASSES);
     }
     heap_leave(heap);
 }

@@ -118,12 +118,13 @@ COLD void report_fallback(enum fallback reason, size_t bytes) {
     write_line(&line);
 }
 
-COLD void report_misuse(const char *kind, const void *pointer, const char *lane, size_t block_bytes,
-                        uintptr_t slab) {
+COLD void report_misuse(const char *action, const char *detail, const void *pointer, const char *lane,
+                        size_t block_bytes, uintptr_t slab) {
     char buffer[256];
     struct text line = TEXT_ON(buffer);
     text_string(&line, "hakmem: ");
-    text_string(&line, kind);
+    text_string(&line, action);
+    text_string(&line, detail);
     text_string(&line, ": pointer ");
     text_hex(&line, (uintptr_t)pointer);
     text_string(&line, ", size class ");

@@ -46,10 +46,10 @@ void report_line(const char *message);
  * have a file of its own where stderr was. Keeps errno. */
 void report_line_to(int fd, const char *message);
 
-/* Writes one line that names the kind of misuse, the pointer and what is known of its place, then aborts.
- * `block_bytes` is the block's size class, 0 outside the tiny and mid lanes: then `lane` is named. `slab` is
- * 0 where there is none. */
-_Noreturn void report_misuse(const char *kind, const void *pointer, const char *lane, size_t block_bytes,
-                             uintptr_t slab);
+/* Writes one line that names the kind of misuse, `action` with `detail` behind it, the pointer and what is
+ * known of its place, then aborts. `block_bytes` is the block's size class, 0 outside the tiny and mid lanes:
+ * then `lane` is named. `slab` is 0 where there is none. */
+_Noreturn void report_misuse(const char *action, const char *detail, const void *pointer, const char *lane,
+                             size_t block_bytes, uintptr_t slab);
 
 #endif

@@ -1,12 +1,12 @@
 // Pages ahead of use for runs of blocks that are larger than a page: where earlier blocks were filled, and
 // only there.
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <vector>
 
 #include "hakmem.h"
+#include "support/advice.h"
 #include "support/holders.h"
 #include "support/pattern.h"
 #include "support/resident.h"
@@ -30,10 +30,7 @@ std::uint64_t faults_avoided() {
 // Linux 5.14 is the first that brings many pages with one call.
 bool kernel_brings_pages() {
     constexpr int kPopulateWrite = 23;
-    void *page = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    const bool brings = madvise(page, kPage, kPopulateWrite) == 0;
-    munmap(page, kPage);
-    return brings;
+    return hakmem_test::kernel_takes_advice(kPopulateWrite);
 }
 
 // Blocks of one size, freed at the end.

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "os/fault.h"
+#include "support/advice.h"
 #include "support/random.h"
 #include "support/resident.h"
 
@@ -110,10 +111,7 @@ TEST(PurgeMany, TakesTheRangesAndNothingElse) {
 // Linux 5.18 is the first that takes back what is locked.
 bool kernel_takes_locked_pages() {
     constexpr int kDontneedLocked = 24;
-    void *page = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    const bool takes = madvise(page, kPage, kDontneedLocked) == 0;
-    munmap(page, kPage);
-    return takes;
+    return hakmem_test::kernel_takes_advice(kDontneedLocked);
 }
 
 TEST(PurgeMany, ALockedPageKeepsNoRangeButItsOwn) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "hakmem.h"
+#include "support/busy_thread.h"
 #include "support/collector.h"
 #include "support/random.h"
 #include "support/resident.h"
@@ -24,6 +25,7 @@
 
 namespace {
 
+using hakmem_test::BusyThread;
 using hakmem_test::Collector;
 using hakmem_test::counter;
 using hakmem_test::faults_so_far;
@@ -214,36 +216,14 @@ TEST_F(Runs, GoBackOnRequest) {
     EXPECT_EQ(counter("large_kept"), before);
 }
 
-// A thread that has kept a run, and has no use for it, but stays awake, so that nobody takes its heap.
-class BusyKeeper {
-  public:
-    BusyKeeper()
-        : thread_([this] {
-              use_again_and_again(kMiB);
-              kept_.store(true, std::memory_order_release);
-              while (!done_.load(std::memory_order_acquire)) {
-              }
-          }) {
-        while (!kept_.load(std::memory_order_acquire)) {
-            std::this_thread::yield();
-        }
-    }
-    BusyKeeper(const BusyKeeper &) = delete;
-    BusyKeeper &operator=(const BusyKeeper &) = delete;
-    ~BusyKeeper() {
-        done_.store(true, std::memory_order_release);
-        thread_.join();
-    }
-
-  private:
-    std::atomic<bool> kept_{false};
-    std::atomic<bool> done_{false};
-    std::thread thread_; // last: it uses the others
-};
+// Keeps a run, and has no use for it.
+void keep_one() {
+    use_again_and_again(kMiB);
+}
 
 TEST_F(Runs, GoBackWithTheRequestOfAnotherThread) {
     const ResidentMeter meter;
-    const BusyKeeper keeper;
+    const BusyThread keeper(keep_one);
     hak_collect();
     meter.expect_growth_within(kMiB / 2, "after a collection");
 }
@@ -251,7 +231,7 @@ TEST_F(Runs, GoBackWithTheRequestOfAnotherThread) {
 TEST_F(Runs, GoBackWhenTheirThreadNeedsThemNoMore) {
     ASSERT_EQ(hak_option_set("decay_ms", "50"), 0);
     const ResidentMeter meter;
-    const BusyKeeper keeper;
+    const BusyThread keeper(keep_one);
     meter.wait_for_growth_within(kMiB / 2);
     meter.expect_growth_within(kMiB / 2, "some periods later");
 }

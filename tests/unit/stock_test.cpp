@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -14,6 +13,7 @@
 
 #include "hakmem.h"
 #include "os/fault.h"
+#include "support/busy_thread.h"
 #include "support/collector.h"
 #include "support/equal_blocks.h"
 #include "support/population.h"
@@ -26,6 +26,7 @@
 
 namespace {
 
+using hakmem_test::BusyThread;
 using hakmem_test::Collector;
 using hakmem_test::counter;
 using hakmem_test::free_blocks;
@@ -47,35 +48,12 @@ using hakmem_test::stats_now;
 // More than any magazine holds, and less than may be free.
 constexpr std::size_t kDropped = 10'000;
 
-// A thread that has a stock and no use for it, and that stays awake: it never waits, and is never in the
-// allocator again.
-class BusyThread {
-  public:
-    explicit BusyThread(std::uint64_t seed)
-        : thread_([this, seed] {
-              Population population(seed, kDropped);
-              population.build();
-              population.drop(1, 1);
-              dropped_.store(true, std::memory_order_release);
-              while (!done_.load(std::memory_order_acquire)) {
-              }
-          }) {
-        while (!dropped_.load(std::memory_order_acquire)) {
-            std::this_thread::yield();
-        }
-    }
-    BusyThread(const BusyThread &) = delete;
-    BusyThread &operator=(const BusyThread &) = delete;
-    ~BusyThread() {
-        done_.store(true, std::memory_order_release);
-        thread_.join();
-    }
-
-  private:
-    std::atomic<bool> dropped_{false};
-    std::atomic<bool> done_{false};
-    std::thread thread_; // last: it uses the others
-};
+// What the calling thread drops stays with it in a stock.
+void build_and_drop(std::uint64_t seed) {
+    Population population(seed, kDropped);
+    population.build();
+    population.drop(1, 1);
+}
 
 TEST(Stock, ServesWhatIsBuiltNext) {
     const std::uint64_t before = counter("refills_stock");
@@ -126,7 +104,7 @@ TEST(Stock, GoesBackOnRequest) {
 }
 
 TEST(Stock, GoesBackWhenItsThreadNeedsItNoMore) {
-    const BusyThread busy(60);
+    const BusyThread busy([] { build_and_drop(60); });
     EXPECT_TRUE(happens([] { return counter("stock_returned_blocks") > kDropped / 3; }))
         << counter("stock_returned_blocks");
 }
@@ -150,7 +128,7 @@ TEST(Stock, GoesBackWhenItsThreadUsesOtherSizes) {
 }
 
 TEST(Stock, OfAThreadThatIsAwakeGoesBackOnRequestOfAnother) {
-    const BusyThread busy(61);
+    const BusyThread busy([] { build_and_drop(61); });
     hak_collect();
     EXPECT_GT(counter("stock_returned_blocks"), kDropped / 3);
 }
