@@ -199,7 +199,7 @@ static bool find_within(const struct wanted *wanted, struct place *out) {
     return false;
 }
 
-COLD bool place_find_last(unsigned slabs, unsigned alignment_slabs, struct place *out) {
+RARE bool place_find_last(unsigned slabs, unsigned alignment_slabs, struct place *out) {
     struct wanted wanted = want(slabs, alignment_slabs, true);
     for (struct region *r = arena.oldest; r != NULL; r = r->next) {
         bool found = !r->only_huge && (search(r, r->avail[bit_highest(slabs)], &wanted, -1, out) ||

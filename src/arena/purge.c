@@ -358,7 +358,7 @@ void arena_let_waiters_pass(void) {
     }
 }
 
-void arena_purge_all(void) {
+RARE void arena_purge_all(void) {
     lock_acquire(&arena.lock);
     arena_forget_refused(); /* the program has asked for it: all is tried */
     behind_show_all();

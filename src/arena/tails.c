@@ -259,7 +259,7 @@ COLD bool tails_purge_excess(size_t most) {
     return tails_exceed();
 }
 
-COLD void tails_purge_all(void) {
+RARE void tails_purge_all(void) {
     struct walk walk = {0};
     size_t purged = 0;
     while (purge_step(&walk, SIZE_MAX, true, &purged)) {

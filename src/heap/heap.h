@@ -135,6 +135,7 @@ struct kept_runs {
     int64_t tails_later_bytes; /* changes that tails_change has not counted yet */
     uint64_t surplus_ticks;    /* os_ticks when return_surplus was last called */
     uint32_t least_slabs;      /* the least that kept_slabs was since then */
+    uint64_t looked_ticks;     /* os_ticks when runs_put last looked because time had gone by */
     _Atomic uint64_t seen;     /* counters.large_kept when runs_return_unused last looked; relaxed: a hint */
 };
 

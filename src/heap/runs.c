@@ -12,10 +12,11 @@
 /* Longer runs are not kept: to search for one is a small part of what its pages cost. */
 #define KEPT_MOST_SLABS 16
 
-/* Runs that are put between two looks whether too much is kept; more where the library's thread looks, too,
- * because each look reads and writes sums that all threads share. */
+/* A look whether too much is kept is due after so many runs that are put if any time has gone by since the
+ * last, and the library's thread does not look, too; else after PUTS_BETWEEN_LOOKS_MOST: each look reads and
+ * writes sums that all threads share. */
 #define PUTS_BETWEEN_LOOKS 16
-#define PUTS_BETWEEN_LOOKS_WITH_THREAD 128
+#define PUTS_BETWEEN_LOOKS_MOST 128
 
 /* Time between two calls of return_surplus: a quarter of a second or so. */
 #define SURPLUS_TICKS (OS_TICKS_SHORT * 512)
@@ -225,6 +226,12 @@ static NOINLINE bool find_place(struct heap *heap, unsigned full) {
     return found;
 }
 
+/* With each PUTS_BETWEEN_LOOKS runs that are put: whether a look is due. */
+static NOINLINE bool look_is_due(struct kept_runs *runs) {
+    return runs->puts % PUTS_BETWEEN_LOOKS_MOST == 0 ||
+           (!decay_is_on() && os_ticks_passed(&runs->looked_ticks, OS_TICKS_SHORT));
+}
+
 bool runs_put(struct heap *heap, struct slab *head, uintptr_t block) {
     struct kept_runs *runs = &heap->runs;
     size_t slabs = head->run_slabs;
@@ -240,9 +247,7 @@ bool runs_put(struct heap *heap, struct slab *head, uintptr_t block) {
         runs->left_out--;
         return false;
     }
-    runs->puts++;
-    bool look = runs->puts % PUTS_BETWEEN_LOOKS == 0 &&
-                (runs->puts % PUTS_BETWEEN_LOOKS_WITH_THREAD == 0 || !decay_is_on());
+    bool look = ++runs->puts % PUTS_BETWEEN_LOOKS == 0 && look_is_due(runs);
     /* relaxed: a hint, as in count_kept */
     size_t counted = atomic_load_explicit(&runs->counted_slabs, memory_order_relaxed);
     if (UNLIKELY(look || runs->kept_slabs + slabs > counted) && !make_room(heap, slabs)) {
