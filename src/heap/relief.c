@@ -48,6 +48,9 @@
 static struct lock lock;     /* protects what follows; nothing else is done while it is held */
 static int64_t low;          /* slack below this mark is ignored: a round found little of it to purge */
 static unsigned caution = 1; /* times slack_allowed that may be free; more than 1 after worthless rounds */
+/* Bytes of pages of which all blocks have become free since the last such round, and what the program held
+ * then. */
+static size_t emptied, cautious_held;
 static struct period {
     size_t purged;            /* bytes, and not taken again */
     bool mistaken;            /* some were taken again, in this period or the next */
@@ -123,12 +126,28 @@ static void note_end_of_round(const struct search *search, size_t over) {
     } else {
         caution = (unsigned)min_size((size_t)caution * 2, CAUTION_MOST);
         low = slack_resident();
+        emptied = 0;
+        cautious_held = arena_held_bytes();
     }
 }
 
 /* Lowers the mark below which slack is ignored by `bytes`, to 0 at least. Lock held. */
 static void count_again(size_t bytes) {
     low -= (int64_t)min_size(bytes, low > 0 ? (size_t)low : 0);
+}
+
+/* Pages of `bytes` are free now: where all such since a worthless round make another one worth it, or half of
+ * what kept the others is gone, caution is. Lock held. */
+static void note_emptied(size_t bytes) {
+    count_again(bytes);
+    emptied += bytes;
+    int64_t over = slack_resident() - slack_allowed() - grace_now();
+    bool is_worth_it =
+        over > 0 && (emptied >= (size_t)over / WORTHLESS_PART || arena_held_bytes() <= cautious_held / 2);
+    if (caution > 1 && is_worth_it) {
+        caution = 1;
+        low = 0;
+    }
 }
 
 struct found {
@@ -141,7 +160,7 @@ struct found {
 static struct found look(struct search *search, uint32_t first, size_t again) {
     lock_acquire(&lock);
     note_mistakes();
-    count_again(again);
+    note_emptied(again);
     size_t wanted = excess();
     uint64_t purged_until_now = purged_ever;
     lock_release(&lock);

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <tuple>
 
 #include "hakmem.h"
 #include "support/no_decay.h"
@@ -80,6 +81,19 @@ TEST_P(HolesOfTheLast, GoBack) {
     meter.expect_growth_within(kMayStay, "after the last free");
 }
 
+class HolesOfASmallHeap : public testing::TestWithParam<std::tuple<std::size_t, std::size_t>> {};
+
+// Pages that are looked for in vain while few blocks are free are found once many are.
+TEST_P(HolesOfASmallHeap, GoBack) {
+    const NoDecay no_decay;
+    const auto [size, heap] = GetParam();
+    PointerArray blocks(heap * kKiB / size);
+    const ResidentMeter meter;
+    fill_with(blocks, size);
+    free_in_random_order(blocks);
+    meter.expect_growth_within(6'000'000, "after the last free");
+}
+
 class HolesOfMixedSizes : public testing::TestWithParam<std::size_t> {};
 
 // What the magazines of many classes hold at the end may be the last of as many pages.
@@ -96,6 +110,9 @@ TEST_P(HolesOfMixedSizes, GoBack) {
     meter.expect_growth_within(2 * kMayStay, "after the last free");
 }
 
+INSTANTIATE_TEST_SUITE_P(SizesAndKiB, HolesOfASmallHeap,
+                         testing::Combine(testing::Values(16, 64, 512, 1024, 10'000, 40'000),
+                                          testing::Values(5000, 8000, 10'000, 16'000)));
 INSTANTIATE_TEST_SUITE_P(To, HolesOfMixedSizes, testing::Values(64, 256, 1024),
                          testing::PrintToStringParamName());
 INSTANTIATE_TEST_SUITE_P(Sizes, HolesOfTheLast, testing::Values(16, 64, 200, 1000),
