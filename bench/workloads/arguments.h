@@ -6,6 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define BENCH_KIB ((uint64_t)1 << 10)
 #define BENCH_MIB ((uint64_t)1 << 20)
 #define BENCH_GIB ((uint64_t)1 << 30)
@@ -50,9 +54,13 @@ extern struct bench_settings bench;
 void bench_start(const struct bench_workload *workload, int argc, char **argv);
 
 /* One line on stderr, and exit 2: the arguments do not fit each other. */
-_Noreturn void bench_bad_argument(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void bench_bad_argument(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
 /* One line on stderr, and exit 1: the workload cannot go on. */
-_Noreturn void bench_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void bench_fail(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -12,6 +12,11 @@
 #include "blocks.h"
 
 #include <pthread.h>
+#include <stdalign.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 #define BENCH_MOST_THREADS 1024
 
@@ -54,6 +59,16 @@ static inline size_t bench_random_between(struct bench_random *random, size_t le
     return least + bench_random_below(random, most - least + 1);
 }
 
+/* A number from `least` to `most`, whose powers of two are equally likely: many small ones, few large. */
+static inline size_t bench_random_scaled(struct bench_random *random, size_t least, size_t most) {
+    unsigned octaves = 0;
+    while (least << (octaves + 1) < most) {
+        octaves++;
+    }
+    size_t from = least << bench_random_below(random, octaves + 1);
+    return bench_random_between(random, from, 2 * from < most ? 2 * from : most);
+}
+
 /* The options of a program whose blocks are from --min to --max bytes long, and, behind bench_start(), the
  * check that they are a range. */
 #define BENCH_RANGE_OF_SIZES(min_value, max_value, max_help)                                                 \
@@ -76,8 +91,8 @@ static inline void bench_require_range(uint64_t min, uint64_t max) {
 }
 
 struct bench_worker {
-    _Alignas(BENCH_LINE) unsigned index; /* from 0 */
-    struct bench_random random;          /* its own stream */
+    alignas(BENCH_LINE) unsigned index; /* from 0 */
+    struct bench_random random;         /* its own stream */
     struct bench_team *team;
     pthread_t thread;
     double begun;
@@ -103,5 +118,9 @@ void bench_thread_join(pthread_t thread);
 
 /* A table outside the heap: zeroed, resident, aligned to a page; never freed. */
 void *bench_table(size_t count, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

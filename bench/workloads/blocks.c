@@ -106,6 +106,16 @@ size_t bench_check(void *block, const void *address) {
     return size;
 }
 
+void bench_check_zero(const void *block, size_t size) {
+    const unsigned char *bytes = block;
+    for (size_t at = 0; at < size; at++) {
+        if (bytes[at] != 0) {
+            bench_fail("damaged block: %p of %zu bytes: byte %zu is 0x%02x, and calloc promises 0", block,
+                       size, at, bytes[at]);
+        }
+    }
+}
+
 void bench_scrub(void *block) {
     memset(block, 0xdb, BENCH_LEAST_BLOCK);
 }

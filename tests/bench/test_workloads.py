@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ..cli.command import REPOSITORY, Command, Outcome
-from .conftest import BrokenMalloc
+from .conftest import BrokenMalloc, SmallMalloc
 
 
 def program_of(line: str) -> str:
@@ -37,6 +37,10 @@ SHORT_RUNS: list[tuple[str, int]] = [
     ("documents --threads 2 --nodes 500 --documents 3", 3000),
     ("documents --threads 3 --dropped-by creator --nodes 500 --documents 2", 3000),
     ("lists --threads 2 --nodes 500 --lists 3", 3000),
+    ("zeroed --slots 100 --threads 3 --operations 300", 900),
+    ("aligned --slots 100 --threads 3 --operations 1000", 3000),
+    ("containers --threads 2 --elements 200 --rounds 3", 6000),
+    ("containers --container queue --elements 1 --rounds 3", 3),
     ("thread_churn --threads 2 --generations 10 --blocks 100", 2000),
     ("cache_scratch --threads 3 --operations 200", 600),
     ("cache_thrash --threads 3 --operations 200", 600),
@@ -119,6 +123,51 @@ def test_verify_finds_what_a_broken_malloc_does(
     assert outcome.error_line().startswith(message)
 
 
+DIRTY_CALLOC = """
+    void *calloc(size_t count, size_t size) {
+        char *block = memset(malloc(count * size), 0, count * size);
+        block[count * size / 2] = count * size > 1000;
+        return block;
+    }"""
+CROOKED_ALIGNED_ALLOC = """
+    void *aligned_alloc(size_t alignment, size_t size) {
+        return (char *)malloc(size + alignment) + 8;
+    }"""
+
+
+@pytest.mark.parametrize("checks", ["", " --verify"], ids=["plain", "verify"])
+@pytest.mark.parametrize(
+    ("line", "source", "complaint"),
+    [
+        ("zeroed --slots 10 --operations 100", DIRTY_CALLOC, "damaged block: "),
+        ("aligned --slots 10 --operations 100", CROOKED_ALIGNED_ALLOC, "misaligned block: "),
+    ],
+    ids=["calloc", "aligned_alloc"],
+)
+def test_what_calloc_and_aligned_alloc_promise_is_looked_at(
+    workload_programs: Mapping[str, Path],
+    small_malloc: SmallMalloc,
+    *,
+    line: str,
+    source: str,
+    complaint: str,
+    checks: str,
+) -> None:
+    outcome = run(workload_programs, line + checks, preload=small_malloc(source))
+    assert (outcome.status, outcome.stdout) == (1, "")
+    assert outcome.error_line().startswith(f"{program_of(line)}: {complaint}")
+
+
+def test_cxx_containers_call_new_and_sized_delete(
+    workload_programs: Mapping[str, Path], small_malloc: SmallMalloc
+) -> None:
+    library = small_malloc(
+        'void _ZdlPvm(void *block, size_t size) { (void)block; (void)size; say("sized"); _exit(3); }'
+    )
+    outcome = run(workload_programs, "containers --container tree --elements 10", preload=library)
+    assert (outcome.status, outcome.stderr) == (3, "sized\n")
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_help_says_what_the_workload_stands_for(workload_programs: Mapping[str, Path], name: str) -> None:
     outcome = run(workload_programs, name, "--help")
@@ -152,6 +201,7 @@ def test_help_says_what_the_workload_stands_for(workload_programs: Mapping[str, 
         ("larson --min 65 --max 64", "--min 65 exceeds --max 64: give a range"),
         ("xmalloc --min 65 --max 64", "--min 65 exceeds --max 64: give a range"),
         ("rptest --min 65 --max 64", "--min 65 exceeds --max 64: give a range"),
+        ("zeroed --min 65 --max 64", "--min 65 exceeds --max 64: give a range"),
         ("growing_buffers --to 1K --step 2K", "--step 2048 exceeds --to 1024: give buffers room for a step"),
         ("huge_realloc --from 2K --to 1K", "--from 2048 exceeds --to 1024: give the smaller one first"),
         (
