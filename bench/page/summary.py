@@ -67,7 +67,7 @@ def _of_how_many(view: View, measure: Measure) -> str:
 
 def _by_medians(view: View) -> list[str]:
     """Says that the choice of the estimate does not make the result, or by how much it does."""
-    return [f"By medians in place of the fastest runs, the times are {_figures(view, MEDIAN_TIME)}."]
+    return [f"By medians in place of the fastest runs, the times are {figures(view, MEDIAN_TIME)}."]
 
 
 def _besides(view: View) -> list[str]:
@@ -78,7 +78,7 @@ def _besides(view: View) -> list[str]:
     return [
         f"{count(len(besides), 'other workload')}, mostly first touches of memory and run a few times only,",
         f"to measure that memory, {'has' if len(besides) == 1 else 'have'} no part in the times;",
-        f"theirs come to {_figures(view, TIME_BESIDES)}.",
+        f"theirs come to {figures(view, TIME_BESIDES)}.",
     ]
 
 
@@ -96,7 +96,8 @@ def _chosen_apart(view: View) -> list[str]:
     )
 
 
-def _figures(view: View, measure: Measure) -> str:
+def figures(view: View, measure: Measure) -> str:
+    """The three means, for a sentence."""
     best = factor(mean(view.verdicts_against_best(measure)))
     others = [
         f"{factor(mean(view.verdicts_against(name, measure)))} against {view.title(name)}"
