@@ -11,7 +11,7 @@ from pathlib import Path
 from hakmem import small_start, trace
 from hakmem.inside.process import ending_of
 from hakmem.proc import kilobytes, stat_fields, status_fields
-from hakmem.program import cannot_execute
+from hakmem.program import cannot_execute, name_to_execute
 from hakmem.signals import SignalGuard
 
 _POLL_SECONDS = 0.002
@@ -182,7 +182,7 @@ class _Child:
         go_reader, self._go_writer = os.pipe()
         self._error_reader, error_writer = os.pipe()  # closed by a successful exec
         order = small_start.Order(
-            program=os.fsencode(program),
+            program=os.fsencode(name_to_execute(program)),
             arguments=[os.fsencode(argument) for argument in arguments],
             environment={os.fsencode(name): os.fsencode(value) for name, value in environment.items()},
             streams=(streams.stdin, streams.stdout, streams.stderr),

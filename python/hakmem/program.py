@@ -106,6 +106,13 @@ def _has_capabilities(path: Path) -> bool:
         return False
 
 
+def name_to_execute(program: Path) -> str:
+    """The program's path for exec: without a slash, it would be looked for in PATH, here or by a script that
+    runs itself again."""
+    name = os.fspath(program)
+    return name if "/" in name else f"./{name}"
+
+
 def cannot_execute(program: Path, error: OSError | int) -> HakmemError:
     """The kernel's own refusal, given as the exception or its number."""
     code = error if isinstance(error, int) else error.errno or 0

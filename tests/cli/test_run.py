@@ -92,6 +92,13 @@ def test_a_script_runs_through_its_interpreter(hakmem: Command, script: Callable
     assert outcome.stdout == "True\n"
 
 
+def test_a_program_here_is_run_from_here(
+    hakmem: Command, script: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(script('#!/bin/sh\necho "$0"\n').parent)
+    assert hakmem("run", "./script").stdout == "./script\n"
+
+
 def test_the_command_as_a_module(hakmem: Command) -> None:
     python = Path(hakmem.arguments[0]).parent / "python"
     module = Command([os.fspath(python), "-m", "hakmem"], hakmem.environment)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -176,6 +177,14 @@ def test_a_command_runs_on_hakmem_and_gives_its_status(hakmem: Command) -> None:
     assert outcome.status == 7
     assert outcome.stdout.startswith("True\n")
     assert "ended with exit status 7" in outcome.stdout.splitlines()[-1]
+
+
+def test_a_program_here_is_run_from_here(
+    hakmem: Command, script: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(script('#!/bin/sh\necho "$0"\n').parent)
+    outcome = hakmem("top", "--", "./script")
+    assert (outcome.status, outcome.stdout.splitlines()[0]) == (0, "./script")
 
 
 def test_a_command_that_a_signal_kills(hakmem: Command) -> None:

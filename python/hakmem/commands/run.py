@@ -7,7 +7,7 @@ from typing import NoReturn
 import click
 
 from hakmem import preload
-from hakmem.program import cannot_execute, program_and_library
+from hakmem.program import cannot_execute, name_to_execute, program_and_library
 from hakmem.program_options import COMMAND, PROGRAM_COMMAND
 
 
@@ -28,6 +28,6 @@ def run(stats: bool, command: tuple[str, ...]) -> NoReturn:
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and exec would pass that on
         signal.signal(number, signal.SIG_DFL)
     try:
-        os.execve(program, command, environment)
+        os.execve(name_to_execute(program), command, environment)
     except OSError as error:
         raise cannot_execute(program, error) from error

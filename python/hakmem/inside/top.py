@@ -27,7 +27,7 @@ from hakmem.inside.symbols import Symbolizer, parse_mappings
 from hakmem.inside.target import Target, open_target
 from hakmem.inside.top_output import passed_on
 from hakmem.inside.top_view import top_view
-from hakmem.program import cannot_execute
+from hakmem.program import cannot_execute, name_to_execute
 from hakmem.signals import Handlers
 
 _PLAIN_HEIGHT = 30  # where there is no terminal to fit in
@@ -147,7 +147,11 @@ def top_of_command(
     with _Signals() as signals:
         try:
             child = subprocess.Popen(
-                command, executable=program, env=environment, stdout=output[0], stderr=output[1]
+                command,
+                executable=name_to_execute(program),
+                env=environment,
+                stdout=output[0],
+                stderr=output[1],
             )
         except OSError as error:
             raise cannot_execute(program, error) from error
