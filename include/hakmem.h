@@ -127,7 +127,8 @@ typedef struct hak_site_stats {
     uint64_t mean_lifetime_ms;  /* of all blocks; those that live count with their age. Good to some ms */
 } hak_site_stats_t;
 
-/* Figures of one site: 0, or -1 with ENOENT if nothing was ever allocated there. */
+/* Figures of one site: 0, or -1 with ENOENT if nothing was ever allocated there, or it is beyond the 16,384
+ * for which there is room: what those allocate counts for site 0. */
 HAK_EXPORT int hak_site_get(hak_site_t site, hak_site_stats_t *out);
 
 /* Copies the figures of up to `capacity` sites into `out` (NULL with 0 is allowed) and returns how

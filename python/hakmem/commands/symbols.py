@@ -22,7 +22,7 @@ _PLACE = re.compile(r" (?P<path>/\S.*)\+0x(?P<offset>[0-9a-f]+)$")
 def symbols(*, file: TextIO, root: Path) -> None:
     """Name the functions in a leak report (HAKMEM_PROF_LEAKS=1).
 
-    In fact in any text: where a line ends in file+0xoffset, the function's name follows it.
+    In fact in any text: where a line ends in a blank and file+0xoffset, the function's name follows it.
     """
     symbolizer = Symbolizer([], root)
     for line in file:
