@@ -58,9 +58,9 @@ HAK_EXPORT void hak_free(void *ptr);
  * as in hak_free; of a block of libc's it is what libc says. */
 HAK_EXPORT size_t hak_usable_size(const void *ptr);
 
-/* Bytes that a request of `size` would get at least, as of now; 0 above PTRDIFF_MAX. (From 2 KiB on it may
- * get a free block of a larger class, before a new page is touched.) Later it may be less, when the program
- * has got classes of its own: ask for what this says, or ask hak_usable_size of the block. */
+/* Bytes that a request of `size` would get at least, as of now; 0 if none of that size can be had. (From 2
+ * KiB on it may get a free block of a larger class, before a new page is touched.) Later it may be less, when
+ * the program has got classes of its own: ask for what this says, or ask hak_usable_size of the block. */
 HAK_EXPORT size_t hak_good_size(size_t size);
 
 /* Size classes */
@@ -173,7 +173,7 @@ HAK_EXPORT int hak_profile_leaks(int fd);
 typedef struct hak_option_info {
     const char *name;
     const char *environment;
-    const char *type; /* "bool", "size" (K, M, G suffix allowed), "int", "string", "choice" */
+    const char *type; /* "bool", "size" (K, M, G, T suffix allowed), "int", "string", "choice" */
     const char *default_value;
     const char *description;
     const char *source; /* "default", "profile", "hakmem_conf", "environment" or "api" */

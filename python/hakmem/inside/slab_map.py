@@ -51,13 +51,17 @@ class SlabMap:
         in_classes = [cell for cell in self.cells() if cell.state == State.CLASS]
         sparse = sum(cell.share < _SPARSE for cell in in_classes)
         full = shown_share(sum(cell.share for cell in in_classes), len(in_classes))
+
+        def of(state: State) -> str:
+            return shown_count(counts[state])
+
         return (
             f"{shown_count(len(self.superslabs))} superslabs of {shown_count(sum(counts.values()))} slabs: "
-            f"{counts[State.CLASS]} of size classes ({full} full, {sparse} under a quarter), "
-            f"{counts[State.LARGE]} of large blocks, {counts[State.INTERNAL]} internal, "
-            f"{counts[State.FREE_DIRTY]} free and resident "
+            f"{of(State.CLASS)} of size classes ({full} full, {shown_count(sparse)} under a quarter), "
+            f"{of(State.LARGE)} of large blocks, {of(State.INTERNAL)} internal, "
+            f"{of(State.FREE_DIRTY)} free and resident "
             f"({shown_bytes(counts[State.FREE_DIRTY] * self.slab_bytes)}), "
-            f"{counts[State.FREE_CLEAN]} free and given back"
+            f"{of(State.FREE_CLEAN)} free and given back"
         )
 
 
