@@ -6,7 +6,9 @@
 #include "arena/internal.h"
 #include "arena/page_map.h"
 #include "arena/place.h"
+#include "arena/purge.h"
 #include "arena/testimony.h"
+#include "arena/waiting.h"
 #include "os/os.h"
 
 #include <errno.h>

@@ -10,7 +10,6 @@
 
 #include "arena/region.h"
 #include "arena/run.h"
-#include "os/purge.h"
 
 /* Once, before any other call. */
 void arena_init(void);
@@ -34,10 +33,6 @@ struct slab *arena_take(unsigned slabs, unsigned alignment_slabs, enum slab_stat
  * bitmap may be, where that is larger than SMALL_BITMAP_BYTES (it must be zero). */
 void arena_give(struct slab *head, size_t used_bytes, bool bitmap_touched);
 
-/* Gives back the pages of a run that was just taken, so that it is clean. False, and it is as it was, if the
- * OS will not. No lock held. */
-bool arena_purge_taken(struct slab *head);
-
 /* Takes a run of whole superslabs of at least `bytes`, on a multiple of `alignment` (a power of two), as
  * SLAB_LARGE; for a block that `grows`, rather where it can go on growing. `zeros` gets what of it surely
  * reads as zero. NULL if the OS gives nothing. */
@@ -49,14 +44,6 @@ void arena_give_huge(struct slab *head, bool resident);
  * span then is the caller's to set after arena_resize; arena_resize_huge sets it to `bytes`. */
 bool arena_resize(struct slab *head, unsigned slabs);
 bool arena_resize_huge(struct slab *head, size_t bytes);
-
-/* Gives back `count` (up to ARENA_HOLES_MOST) ranges of pages within runs that are in use, with no lock of
- * the arena's held; `done` says which of them the OS has taken. */
-#define ARENA_HOLES_MOST 64
-void arena_purge_holes(const struct iovec *holes, size_t count, bool *done);
-
-/* Purges everything that is free and resident. */
-void arena_purge_all(void);
 
 struct arena_figures {
     uint64_t used_slabs, dirty_slabs;

@@ -3,6 +3,7 @@
 #include "arena/bound.h"
 #include "arena/internal.h"
 #include "arena/run.h"
+#include "arena/waiting.h"
 
 static void hide(struct superslab *state, uint32_t slabs) {
     state->hidden = slabs;

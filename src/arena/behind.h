@@ -3,7 +3,7 @@
  * Nobody else can have these slabs, but they are dirty or clean as free ones are, and are purged with them.
  * As many as may stay free without the grace are hidden instead, where a block came to lie on them: they do
  * not count as dirty and are not purged, because the next block wants them more often than not. Promises that
- * none is purged while the block takes it. Arena lock held, but for behind_give_up. Relies on purge and
+ * none is purged while the block takes it. Arena lock held, but for behind_give_up. Relies on waiting and
  * retention.
  */
 #ifndef HAKMEM_ARENA_BEHIND_H

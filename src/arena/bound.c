@@ -2,6 +2,7 @@
 
 #include "arena/decay.h"
 #include "arena/internal.h"
+#include "arena/purge.h"
 #include "options/options.h"
 
 /* What of the grace a program may keep, without the library's thread, that takes so much again and again and

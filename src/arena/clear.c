@@ -1,8 +1,8 @@
 #include "arena/clear.h"
 
-#include "arena/arena.h"
 #include "arena/dense.h"
 #include "arena/internal.h"
+#include "arena/run.h"
 #include "arena/testimony.h"
 #include "options/options.h"
 #include "os/os.h"

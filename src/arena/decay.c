@@ -3,6 +3,7 @@
 #include "arena/behind.h"
 #include "arena/bound.h"
 #include "arena/internal.h"
+#include "arena/purge.h"
 #include "arena/scarcity.h"
 #include "arena/tails.h"
 #include "options/options.h"

@@ -2,6 +2,7 @@
 
 #include "arena/huge_price.h"
 #include "arena/internal.h"
+#include "arena/waiting.h"
 #include "options/options.h"
 #include "os/os.h"
 

@@ -5,6 +5,7 @@
 #include "arena/huge_pages.h"
 #include "arena/internal.h"
 #include "arena/stray.h"
+#include "arena/waiting.h"
 #include "os/os.h"
 #include "os/report.h"
 

@@ -1,11 +1,12 @@
 #include "arena/huge_pages.h"
 
-#include "arena/arena.h"
 #include "arena/behind.h"
 #include "arena/bound.h"
 #include "arena/dense.h"
 #include "arena/huge_price.h"
 #include "arena/internal.h"
+#include "arena/purge.h"
+#include "arena/run.h"
 #include "arena/testimony.h"
 #include "options/options.h"
 #include "os/os.h"

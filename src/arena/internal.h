@@ -91,19 +91,6 @@ bool arena_spared(void);
  * child that was made behind libc's back. */
 bool arena_lock_in_time(void);
 
-/* Called before and after the lock is let go while slabs are out of circulation: arena_wait_for_purge waits
- * for the second call. */
-void arena_begin_purging(void);
-void arena_end_purging(void);
-
-/* Lets go of the lock until nobody is purging: all that is free is in circulation then. */
-void arena_wait_for_purge(void);
-/* Arena lock held, and let go of meanwhile: waits until a purge has ended. False if none is under way. */
-bool arena_wait_for_one_purge(void);
-/* Likewise: lets go of the lock until nobody is in arena_wait_for_purge. Before a purge that others follow.
- */
-void arena_let_waiters_pass(void);
-
 /* Brings used_seen and dirty_seen up to date. */
 void arena_note_size(void);
 
@@ -128,19 +115,6 @@ void arena_begin_period(void);
 
 /* Whether stocks, kept runs and dirty slabs are together more than may be. */
 bool arena_has_too_much_stocked(void);
-
-/* How many dirty slabs it is no use to try to purge just now: the OS has refused as many of late. */
-size_t arena_refused_slabs(void);
-/* Has all dirty slabs tried by the next purge: what made the OS refuse some may be gone. */
-void arena_forget_refused(void);
-
-/* Purges until no more than `target` dirty slabs are left beside those of arena_refused_slabs, highest
- * addresses first, letting go of the lock for the system calls. Returns the slabs purged; goes on below what
- * the OS refuses, but not for ever. */
-size_t arena_purge_to(size_t target);
-/* As arena_purge_to, because of the bound: notes the slabs as missed (`withheld`: see retention_note_purged),
- * and purges parts of huge pages last, because to split one takes as long as to clear it. */
-void arena_purge_over_bound(size_t target, bool withheld);
 
 /* Marks `slabs` slabs from `first_slab` of the region on free, and the first `resident` of them dirty. */
 void arena_free_slabs(struct region *region, size_t first_slab, size_t slabs, size_t resident);

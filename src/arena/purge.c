@@ -1,12 +1,13 @@
-#include "arena/arena.h"
+#include "arena/purge.h"
+
 #include "arena/behind.h"
-#include "arena/decay.h"
 #include "arena/dense.h"
 #include "arena/internal.h"
-#include "os/os.h"
+#include "arena/run.h"
+#include "arena/waiting.h"
+#include "os/purge.h"
 #include "os/report.h"
 #include "os/thread.h"
-#include "os/wait.h"
 
 /* Ranges collected under the lock before it is let go for the system calls. */
 #define BATCH_RANGES 16
@@ -120,26 +121,6 @@ static size_t put_back(const struct range *range, bool purged, enum reason reaso
 static void put_bitmaps_back(const struct range *range) {
     for (size_t s = range->first_bitmap; s < range->first_bitmap + range->bitmaps; s++) {
         range->region->bitmaps_touched[s / 64] |= (uint64_t)1 << (s % 64);
-    }
-}
-
-/* One less, and what is left. None already where a handler of a signal forked in the midst: what it had
- * interrupted goes on in the child, which has begun anew (arena_unlock_after_fork). Arena lock held. */
-static uint32_t count_off(_Atomic uint32_t *count) {
-    uint32_t left = atomic_load_explicit(count, memory_order_relaxed);
-    left -= left > 0;
-    atomic_store_explicit(count, left, memory_order_relaxed);
-    return left;
-}
-
-void arena_begin_purging(void) {
-    atomic_fetch_add_explicit(&arena.purging, 1, memory_order_relaxed);
-}
-
-void arena_end_purging(void) {
-    (void)count_off(&arena.purging);
-    if (arena.purge_waiters > 0) {
-        os_wake(&arena.purging, arena.purge_waiters);
     }
 }
 
@@ -296,8 +277,8 @@ static size_t purge_to(size_t target, struct progress progress, unsigned in_vain
         size_t to = max_size(target + beside, arena.dirty_slabs - now);
         size_t count = left_alone ? 0 : gather_in_turn(to, &progress, batch);
         if (count == 0) {
-            size_t most = left_alone ? SIZE_MAX : progress.refused;
-            note_refused(min_size(most, arena.dirty_slabs - target));
+            size_t refused = left_alone ? SIZE_MAX : progress.refused;
+            note_refused(min_size(refused, arena.dirty_slabs - target));
             goes_on = left_alone; /* the next at the highest address, where this one came to the end */
             break;
         }
@@ -323,39 +304,6 @@ size_t arena_purge_to(size_t target) {
 void arena_purge_over_bound(size_t target, bool withheld) {
     struct progress progress = {.least = HUGE_PAGE_WORTH_SLABS, .reason = withheld ? WITHHELD : OVER_BOUND};
     (void)purge_to(target, progress, RANGES_IN_VAIN);
-}
-
-bool arena_wait_for_one_purge(void) {
-    uint32_t purging = atomic_load_explicit(&arena.purging, memory_order_relaxed);
-    if (purging == 0) {
-        return false;
-    }
-    arena.purge_waiters++;
-    lock_release(&arena.lock);
-    os_wait(&arena.purging, purging);
-    lock_acquire(&arena.lock);
-    arena.purge_waiters -= arena.purge_waiters > 0; /* as count_off */
-    return true;
-}
-
-void arena_wait_for_purge(void) {
-    atomic_fetch_add_explicit(&arena.end_waiters, 1, memory_order_relaxed);
-    while (arena_wait_for_one_purge()) {
-    }
-    if (count_off(&arena.end_waiters) == 0 && arena.held_back > 0) {
-        os_wake(&arena.end_waiters, arena.held_back);
-    }
-}
-
-void arena_let_waiters_pass(void) {
-    uint32_t waiters;
-    while ((waiters = atomic_load_explicit(&arena.end_waiters, memory_order_relaxed)) > 0) {
-        arena.held_back++;
-        lock_release(&arena.lock);
-        os_wait(&arena.end_waiters, waiters);
-        lock_acquire(&arena.lock);
-        arena.held_back -= arena.held_back > 0;
-    }
 }
 
 RARE void arena_purge_all(void) {

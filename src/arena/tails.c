@@ -1,9 +1,11 @@
 #include "arena/tails.h"
 
-#include "arena/arena.h"
 #include "arena/bound.h"
 #include "arena/dense.h"
 #include "arena/internal.h"
+#include "arena/purge.h"
+#include "arena/run.h"
+#include "arena/waiting.h"
 #include "arena/walk.h"
 #include "options/options.h"
 #include "os/backoff.h"

@@ -5,7 +5,7 @@
  * from the memory in use: beyond it, blocks come without the pages behind them, or these are given back at
  * once (not where they are a part of a huge page, which blocks only come on while tails hold little); and
  * where the bound has fallen, tails_purge_excess gives back what is over it. Below it they stay, because the
- * next block there may want them. Any thread, no lock held. Relies on retention, purge and walk.
+ * next block there may want them. Any thread, no lock held. Relies on retention, purge, waiting and walk.
  */
 #ifndef HAKMEM_ARENA_TAILS_H
 #define HAKMEM_ARENA_TAILS_H

@@ -1,6 +1,7 @@
 #include "heap/collect.h"
 
 #include "arena/arena.h"
+#include "arena/purge.h"
 #include "arena/region.h"
 #include "arena/tails.h"
 #include "heap/alone.h"

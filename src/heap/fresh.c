@@ -1,6 +1,6 @@
 #include "heap/fresh.h"
 
-#include "arena/arena.h"
+#include "arena/purge.h"
 
 /* Fresh blocks may take FRESH_TIMES what free blocks in slabs may: what is given back of them is sure to be
  * wanted again. */

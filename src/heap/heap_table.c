@@ -1,6 +1,7 @@
 #include "heap/heap_table.h"
 
 #include "arena/arena.h"
+#include "arena/purge.h"
 #include "os/os.h"
 
 #include <stddef.h>

@@ -1,6 +1,7 @@
 #include "heap/holes.h"
 
-#include "arena/arena.h"
+#include "arena/purge.h"
+#include "arena/run.h"
 #include "heap/bins.h"
 #include "heap/heap_table.h"
 #include "heap/partial.h"
