@@ -4,6 +4,7 @@
 #include "arena/stray.h"
 #include "base/bits.h"
 #include "heap/large.h"
+#include "os/maps.h"
 #include "os/os.h"
 #include "os/report.h"
 
@@ -65,15 +66,15 @@ static bool may_peek(void) {
  * much more as lies in the same page. OS_NO where no block of libc's can be, OS_UNKNOWN where the system does
  * not say what is there. */
 static enum os_answer copy(void *to, uintptr_t from, size_t bytes) {
-    struct os_mapping mapping;
-    enum os_answer mapped = os_find_mapping(from, &mapping);
+    struct maps_area area;
+    enum os_answer mapped = maps_find(from, &area);
     if (mapped == OS_NO) {
         return OS_NO;
     }
     if (mapped == OS_UNKNOWN) {
         return os_peek(to, &from, 1, bytes) ? OS_YES : may_peek() ? OS_NO : OS_UNKNOWN;
     }
-    if (!mapping.writable || mapping.stack || !(mapping.anonymous || mapping.break_heap)) {
+    if (!area.writable || area.stack || !(area.anonymous || area.break_heap)) {
         return OS_NO;
     }
     memcpy(to, (const void *)from, bytes);

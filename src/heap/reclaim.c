@@ -18,6 +18,7 @@
 #include "heap/registry.h"
 #include "options/options.h"
 #include "os/asleep.h"
+#include "os/environment.h"
 #include "os/os.h"
 
 /* Looks that are left out at a thread that was awake each time, at most. */

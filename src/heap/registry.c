@@ -7,7 +7,6 @@
 #include "heap/parcel.h"
 #include "heap/remote.h"
 #include "heap/slack.h"
-#include "os/asleep.h"
 #include "os/os.h"
 #include "os/report.h"
 

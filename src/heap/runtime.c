@@ -6,6 +6,7 @@
 #include "heap/fork.h"
 #include "heap/thread.h"
 #include "options/options.h"
+#include "os/environment.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "os/program.h"

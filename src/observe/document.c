@@ -12,6 +12,7 @@
 #include "os/clock.h"
 #include "os/os.h"
 #include "os/program.h"
+#include "os/resident.h"
 
 static void write_head(struct json *json) {
     uint64_t loaded = loaded_ms();

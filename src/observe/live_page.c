@@ -3,7 +3,6 @@
 #include "base/bits.h"
 #include "observe/counters.h"
 #include "observe/document.h"
-#include "os/asleep.h"
 #include "os/clock.h"
 #include "os/credentials.h"
 #include "os/os.h"

@@ -10,6 +10,7 @@
 #include "observe/uptime.h"
 #include "os/os.h"
 #include "os/program.h"
+#include "os/resident.h"
 
 #define NAME_COLUMNS 18
 #define BYTES_COLUMNS 12

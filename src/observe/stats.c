@@ -15,6 +15,7 @@
 #include "os/kept.h"
 #include "os/os.h"
 #include "os/program.h"
+#include "os/resident.h"
 
 #include <errno.h>
 #include <string.h>

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "hakmem.h"
 #include "options/definitions.h"
+#include "os/environment.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "os/report.h"

@@ -33,9 +33,4 @@ bool os_in_signal_handler(const struct os_sleep *sleep, uintptr_t stack_end);
  * kernel does not tell. */
 bool os_switches(int thread, uint64_t *out);
 
-/* The kernel's id of the calling thread. */
-int os_thread_id(void);
-/* An address above the frames of the process's first thread; 0 if unknown. */
-uintptr_t os_main_stack_end(void);
-
 #endif

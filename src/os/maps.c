@@ -90,3 +90,54 @@ void maps_visit(bool (*visit)(const struct mapping *mapping, void *context), voi
     }
     pages_give(lines, 2 * sizeof *lines);
 }
+
+static int read_hex(struct reader *r, uintptr_t *out) {
+    *out = 0;
+    for (;;) {
+        int c = reader_next(r);
+        if (c >= '0' && c <= '9') {
+            *out = *out << 4 | (uintptr_t)(c - '0');
+        } else if (c >= 'a' && c <= 'f') {
+            *out = *out << 4 | (uintptr_t)(c - 'a' + 10);
+        } else {
+            return c;
+        }
+    }
+}
+
+enum os_answer maps_find(uintptr_t address, struct maps_area *out) {
+    struct reader r;
+    if (!reader_open(&r, MAPS)) {
+        return OS_UNKNOWN;
+    }
+    bool found = false;
+    bool any = false;
+    /* A line: "start-end rwxp offset device inode    name" */
+    while (!found) {
+        if (read_hex(&r, &out->start) != '-') {
+            break;
+        }
+        any = true;
+        read_hex(&r, &out->end);
+        reader_next(&r);
+        out->writable = reader_next(&r) == 'w';
+        int c = reader_next(&r);
+        for (int spaces = 0; c >= 0 && c != '\n' && spaces < 4; c = reader_next(&r)) {
+            spaces += c == ' ';
+        }
+        char name[16];
+        struct text text = TEXT_ON(name);
+        name[0] = '\0';
+        for (; c >= 0 && c != '\n'; c = reader_next(&r)) {
+            if (c != ' ') {
+                text_char(&text, (char)c);
+            }
+        }
+        found = address >= out->start && address < out->end;
+        out->break_heap = strcmp(name, "[heap]") == 0;
+        out->stack = strncmp(name, "[stack", 6) == 0;
+        out->anonymous = name[0] == '\0' || strncmp(name, "[anon", 5) == 0;
+    }
+    os_close(r.fd);
+    return found ? OS_YES : any ? OS_NO : OS_UNKNOWN;
+}

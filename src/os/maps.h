@@ -24,4 +24,17 @@ struct mapping {
 /* Calls `visit` with each mapping, by address, until it returns false. */
 void maps_visit(bool (*visit)(const struct mapping *mapping, void *context), void *context);
 
+/* What is mapped at one address, as far as it tells whose that is. */
+struct maps_area {
+    uintptr_t start, end;
+    bool writable;
+    bool anonymous;  /* neither a file nor a named area */
+    bool break_heap; /* the area grown by brk */
+    bool stack;
+};
+enum os_answer { OS_NO, OS_YES, OS_UNKNOWN };
+/* Stores in `out` what is mapped at `address`: OS_NO if nothing is, OS_UNKNOWN where /proc cannot be read.
+ * Takes no memory, but the time to read all that stands before. */
+enum os_answer maps_find(uintptr_t address, struct maps_area *out);
+
 #endif

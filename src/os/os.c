@@ -2,7 +2,6 @@
 #include "os/os.h"
 
 #include "base/bits.h"
-#include "os/asleep.h"
 #include "os/call.h"
 #include "os/clock.h"
 #include "os/sanitized.h"
@@ -349,6 +348,10 @@ void os_close(int fd) {
 
 int os_process_id(void) {
     return (int)getpid();
+}
+
+int os_thread_id(void) {
+    return (int)syscall(SYS_gettid);
 }
 
 static int own_process;

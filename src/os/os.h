@@ -1,4 +1,5 @@
-/* The operating system: every system call of the library is made here.
+/* The operating system: memory, sleep and what process this is. The library makes its system calls in this
+ * folder; those that api/ makes are the program's own, which it stands in front of.
  *
  * Promises that each call either does what its name says or reports failure; none aborts, none
  * allocates through malloc. Calls that free() may make keep errno.
@@ -87,13 +88,13 @@ uint64_t os_now_ms(void);
  * for, and each one that is mapped brings fifteen more. */
 uint64_t os_now_ms_by_call(void);
 
-/* Resident bytes of the process as the kernel counts them; 0 if unknown. */
-size_t os_resident_bytes(void);
 /* How many calls into the kernel this layer has made for memory. */
 uint64_t os_call_count(void);
 
 void os_close(int fd);
 int os_process_id(void);
+/* The kernel's id of the calling thread. */
+int os_thread_id(void);
 /* Remembers the calling process as the one whose memory this is. To be called when the library starts and in
  * a forked child, while there is one thread. */
 void os_note_process(void);
@@ -104,30 +105,5 @@ bool os_in_own_process(void);
 /* Whether the caller is the process's first thread, or the only one of a child that such a thread has forked;
  * also where nobody knows. */
 bool os_is_first_of_its_kin(void);
-
-/* Tells this layer of the environment before libc knows it. */
-void os_set_environment(char **environment);
-/* Copies the value of an environment variable into `buffer`, as much of it as there is room for, and returns
- * `buffer`; works before libc has set up `environ`, too. NULL if the variable is not set, and in a program
- * that has more rights than whoever started it. */
-const char *os_environment(const char *name, char *buffer, size_t capacity);
-
-/* Calls `visit` with each variable's name that begins with `prefix`, unless the program has more rights than
- * whoever started it. False if the environment is not known yet. */
-bool os_visit_environment(const char *prefix, void (*visit)(const char *name, size_t length));
-
-struct os_mapping {
-    uintptr_t start, end;
-    bool writable;
-    bool anonymous;  /* neither a file nor a named area */
-    bool break_heap; /* the area grown by brk */
-    bool stack;
-};
-
-enum os_answer { OS_NO, OS_YES, OS_UNKNOWN };
-
-/* Stores in `out` what is mapped at `address`: OS_NO if nothing is, OS_UNKNOWN where /proc cannot be read.
- * Slow: reads /proc/self/maps. */
-enum os_answer os_find_mapping(uintptr_t address, struct os_mapping *out);
 
 #endif

@@ -2,7 +2,6 @@
 
 #include "base/bits.h"
 #include "base/text.h"
-#include "os/asleep.h"
 #include "os/os.h"
 #include "os/signal.h"
 #include "os/thread.h"

@@ -2,13 +2,32 @@
 #include "os/resident.h"
 
 #include "base/bits.h"
-#include "os/asleep.h"
 #include "os/os.h"
+#include "os/reader.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
+
+/* Not that of the process (/proc/self), which is empty where its first thread has ended. */
+#define STATM "/proc/thread-self/statm"
+
+size_t os_resident_bytes(void) {
+    struct reader r;
+    if (!reader_open(&r, STATM)) {
+        return 0;
+    }
+    size_t fields[2] = {0, 0};
+    for (int field = 0; field < 2; field++) {
+        int c;
+        while ((c = reader_next(&r)) >= '0' && c <= '9') {
+            fields[field] = fields[field] * 10 + (size_t)(c - '0');
+        }
+    }
+    os_close(r.fd);
+    return fields[1] * OS_PAGE_BYTES;
+}
 
 bool os_resident_pages(uintptr_t from, size_t pages, unsigned char *out) {
     if (mincore((void *)from, pages * OS_PAGE_BYTES, out) != 0) {

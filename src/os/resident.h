@@ -1,6 +1,6 @@
 /* Which pages have memory behind them, and what may be read at all, as the kernel says.
  *
- * Promises to change nothing but errno, and no fault. Relies on mincore and process_vm_readv.
+ * Promises to change nothing but errno, and no fault. Relies on mincore, process_vm_readv and /proc.
  */
 #ifndef HAKMEM_OS_RESIDENT_H
 #define HAKMEM_OS_RESIDENT_H
@@ -8,6 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* Resident bytes of the process as the kernel counts them; 0 if unknown. */
+size_t os_resident_bytes(void);
 
 /* Stores a byte for each page from `from` (on a page) on: 1 if it is resident, else 0; 0 for all if any of
  * them is not mapped. False, with 0 for all, if the kernel does not tell. */

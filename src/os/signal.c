@@ -1,7 +1,6 @@
 #include "os/signal.h"
 
 #include "base/bits.h"
-#include "os/asleep.h"
 #include "os/os.h"
 
 #include <signal.h>

@@ -2,7 +2,7 @@
 #include "os/stack_probe.h"
 
 #include "base/bits.h"
-#include "os/asleep.h"
+#include "os/environment.h"
 #include "os/os.h"
 
 #include <errno.h>

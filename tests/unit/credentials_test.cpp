@@ -11,8 +11,8 @@
 #include "support/child.h"
 
 extern "C" {
-#include "os/asleep.h"
 #include "os/credentials.h"
+#include "os/os.h"
 }
 
 namespace {

@@ -11,6 +11,7 @@
 #include <iterator>
 #include <vector>
 
+#include "os/environment.h"
 #include "profile/stack.h"
 #include "stack/capture.h"
 #include "stack/chain.h"
@@ -18,9 +19,6 @@
 #include "support/random.h"
 #include "support/scale.h"
 #include "support/threads.h"
-
-// Of the library, whose header is not for C++: it calls back.
-extern "C" void os_visit_environment(const char *prefix, void (*visit)(const char *name, std::size_t length));
 
 namespace {
 
@@ -109,6 +107,7 @@ TEST(Stack, HasNoFramesOfTheLibrary) {
     static Pair pair;
     pair = {};
     ASSERT_EQ(setenv("HAKMEM_TEST_STACK", "1", 1), 0);
+    // A function of the library that calls back.
     os_visit_environment("HAKMEM_TEST_STACK", [](const char *, std::size_t) { pair.capture(); });
     unsetenv("HAKMEM_TEST_STACK");
     ASSERT_GT(pair.expected.count, 3u);
