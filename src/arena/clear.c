@@ -48,8 +48,7 @@ static void set(_Atomic uint8_t *value, size_t to) {
 
 /* Whether a page was written to since it was zero. */
 static bool is_used(uintptr_t page) {
-    unsigned char resident;
-    return (!os_which_resident((void *)page, 1, &resident) || resident != 0) && !testimony_is_page_zero(page);
+    return os_may_be_resident((void *)page) && !testimony_is_page_zero(page);
 }
 
 /* How many of the pages that are looked at were used; those beyond DENSE_PAGES make no difference. */

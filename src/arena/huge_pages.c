@@ -124,24 +124,19 @@ static bool skips_all(size_t superslabs) {
     return all;
 }
 
-static bool is_resident(const char *page) {
-    unsigned char resident = 1; /* where the kernel does not say, nothing is to be learned */
-    return !os_which_resident(page, 1, &resident) || resident != 0;
-}
-
 enum trial { TRIAL_QUICK, TRIAL_SLOW, TRIAL_TELLS_NOTHING };
 
 /* Takes a huge page that the program would take soon, by a touch, and has its price noted. */
 static enum trial try_one(struct slab *head, size_t superslab) {
     char *start = superslab_of(head, superslab);
-    if (is_resident(start)) {
+    if (os_may_be_resident(start)) {
         return TRIAL_TELLS_NOTHING;
     }
     lock_acquire(&arena.lock);
     uint32_t turn = huge_price_turn();
     lock_release(&arena.lock);
     uint64_t ns = os_touch(start);
-    if (!is_resident(start + SUPERSLAB_BYTES - OS_PAGE_BYTES)) {
+    if (!os_may_be_resident(start + SUPERSLAB_BYTES - OS_PAGE_BYTES)) {
         return TRIAL_TELLS_NOTHING; /* a small one has come */
     }
     lock_acquire(&arena.lock);

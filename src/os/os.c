@@ -214,29 +214,8 @@ COLD uint64_t os_touch(void *address) {
     return time_of_huge_page(os_thread_ns() - begun);
 }
 
-COLD bool os_back_by_huge_page(void *address, uint64_t *took_ns) {
-    unsigned char last = 1; /* if mincore fails, all counts as resident: too much rather than too little */
-    *took_ns = 0;
-    count_call();
-    bool may_split = KEEPING_ERRNO(int, madvise(address, 0, MADV_COLD)) ==
-                     0; /* 0 bytes: does the kernel know the advice? */
-    if (!may_split || !os_ask_for_huge_pages(address, OS_HUGE_PAGE_BYTES, true)) {
-        return false;
-    }
-    *took_ns = os_touch(address);
-    os_ask_for_huge_pages(address, OS_HUGE_PAGE_BYTES, false);
-    count_call();
-    KEEPING_ERRNO(int, mincore((char *)address + OS_HUGE_PAGE_BYTES - OS_PAGE_BYTES, OS_PAGE_BYTES, &last));
-    return (last & 1) != 0;
-}
-
-COLD void os_split_huge_page(void *part, size_t bytes) {
-    /* The kernel splits a huge page when it is told that a part of it is cold. */
-    count_call();
-    (void)KEEPING_ERRNO(int, madvise(part, bytes, MADV_COLD));
-}
-
-bool os_which_resident(const void *address, size_t pages, unsigned char *out) {
+/* One byte for each page from `address` on: 1 if it is resident. False if the kernel does not tell. */
+static bool which_resident(const void *address, size_t pages, unsigned char *out) {
     count_call();
     fault_tell();
     if (KEEPING_ERRNO(int, mincore((void *)(uintptr_t)address, pages * OS_PAGE_BYTES, out)) != 0) {
@@ -248,12 +227,37 @@ bool os_which_resident(const void *address, size_t pages, unsigned char *out) {
     return true;
 }
 
+COLD bool os_may_be_resident(const void *address) {
+    unsigned char resident = 1;
+    return !which_resident(address, 1, &resident) || resident != 0;
+}
+
+COLD bool os_back_by_huge_page(void *address, uint64_t *took_ns) {
+    *took_ns = 0;
+    count_call();
+    /* 0 bytes: does the kernel know the advice? */
+    bool may_split = KEEPING_ERRNO(int, madvise(address, 0, MADV_COLD)) == 0;
+    if (!may_split || !os_ask_for_huge_pages(address, OS_HUGE_PAGE_BYTES, true)) {
+        return false;
+    }
+    *took_ns = os_touch(address);
+    os_ask_for_huge_pages(address, OS_HUGE_PAGE_BYTES, false);
+    /* Where the kernel does not tell, all counts as resident: too much rather than too little. */
+    return os_may_be_resident((char *)address + OS_HUGE_PAGE_BYTES - OS_PAGE_BYTES);
+}
+
+COLD void os_split_huge_page(void *part, size_t bytes) {
+    /* The kernel splits a huge page when it is told that a part of it is cold. */
+    count_call();
+    (void)KEEPING_ERRNO(int, madvise(part, bytes, MADV_COLD));
+}
+
 COLD size_t os_missing_pages(const void *address, size_t bytes) {
     unsigned char pages[512];
     size_t missing = 0;
     for (size_t at = 0; at < bytes; at += sizeof pages * OS_PAGE_BYTES) {
         size_t count = min_size((bytes - at) / OS_PAGE_BYTES, sizeof pages);
-        bool told = os_which_resident((const char *)address + at, count, pages);
+        bool told = which_resident((const char *)address + at, count, pages);
         for (size_t i = 0; i < count; i++) {
             missing += !told || pages[i] == 0;
         }

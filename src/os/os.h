@@ -61,9 +61,8 @@ void os_split_huge_page(void *part, size_t bytes);
 /* Pages of `bytes` from `address` (on a page) on that are not resident; all of them where the kernel does not
  * tell. */
 size_t os_missing_pages(const void *address, size_t bytes);
-/* One byte for each page from `address` (on a page) on: 1 if it is resident. False if the kernel does not
- * tell. */
-bool os_which_resident(const void *address, size_t pages, unsigned char *out);
+/* Whether the page at `address` (on a page) is resident; true where the kernel does not tell. */
+bool os_may_be_resident(const void *address);
 /* Copies `count` (1..OS_PEEK_MOST) pieces of memory, of `bytes` each, from the addresses in `from` to `to`,
  * one behind the other. False if any of them cannot be read, or is not mapped any more. */
 #define OS_PEEK_MOST 16
