@@ -38,7 +38,8 @@ COLD void text_hex(struct text *t, uint64_t value) {
     text_number(t, value, 16);
 }
 
-COLD void text_column(struct text *t, const char *s, size_t width) {
+/* Right-aligned in `width` columns. */
+COLD static void column(struct text *t, const char *s, size_t width) {
     for (size_t n = strlen(s); n < width; n++) {
         text_char(t, ' ');
     }
@@ -49,7 +50,7 @@ COLD void text_decimal_column(struct text *t, uint64_t value, size_t width) {
     char digits[24];
     struct text number = TEXT_ON(digits);
     text_decimal(&number, value);
-    text_column(t, digits, width);
+    column(t, digits, width);
 }
 
 COLD void text_bytes_column(struct text *t, uint64_t bytes, size_t width) {
@@ -74,7 +75,7 @@ COLD void text_bytes_column(struct text *t, uint64_t bytes, size_t width) {
     }
     text_char(&number, ' ');
     text_string(&number, units[unit]);
-    text_column(t, buffer, width);
+    column(t, buffer, width);
 }
 
 static char lower(char c) {

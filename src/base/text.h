@@ -25,7 +25,6 @@ void text_decimal(struct text *t, uint64_t value);
 void text_hex(struct text *t, uint64_t value); /* with 0x in front */
 
 /* Right-aligned in `width` columns. */
-void text_column(struct text *t, const char *s, size_t width);
 void text_decimal_column(struct text *t, uint64_t value, size_t width);
 /* "12.3 MiB", right-aligned in `width` columns. */
 void text_bytes_column(struct text *t, uint64_t bytes, size_t width);

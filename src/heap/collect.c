@@ -52,7 +52,7 @@ static void collect(bool of_sleeping_threads) {
     heap_retire_abandoned();
     shared_heap_collect();
     sampling_collect();
-    for (uint32_t id = 1; id < heap_id_limit(); id++) {
+    for (uint32_t id = HEAP_FIRST_ID; id < heap_id_limit(); id++) {
         parcels_return(self, heap_by_id(id));
         stocks_return(self, heap_by_id(id));
         bin_sweep(self, heap_by_id(id));
@@ -64,7 +64,7 @@ COLD size_t heap_give_back(void) {
     struct arena_figures before, after;
     arena_figures(&before);
     collect(true);
-    for (uint32_t id = 1; id < heap_id_limit(); id++) {
+    for (uint32_t id = HEAP_FIRST_ID; id < heap_id_limit(); id++) {
         holes_purge(heap_by_id(id));
     }
     while (heap_trim_abandoned()) {

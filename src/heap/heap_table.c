@@ -154,7 +154,7 @@ struct heap *heap_make(enum heap_state state) {
 
 COLD void heap_count_states(struct heap_counts *out) {
     *out = (struct heap_counts){0, 0, 0};
-    for (uint32_t id = 1; id < heap_id_limit(); id++) {
+    for (uint32_t id = HEAP_FIRST_ID; id < heap_id_limit(); id++) {
         /* relaxed: a statistic */
         switch (atomic_load_explicit(&heap_by_id(id)->state, memory_order_relaxed)) {
         case HEAP_ABANDONED:

@@ -180,7 +180,7 @@ size_t parcels_return(struct heap *self, struct heap *heap) {
 
 bool parcels_look_after(void) {
     bool more = false;
-    for (uint32_t id = 1; id < heap_id_limit(); id++) {
+    for (uint32_t id = HEAP_FIRST_ID; id < heap_id_limit(); id++) {
         struct heap *heap = heap_by_id(id);
         /* relaxed: a guess is enough */
         uint64_t refills = atomic_load_explicit(&heap->counters.refills, memory_order_relaxed);
@@ -196,7 +196,7 @@ bool parcels_look_after(void) {
 }
 
 void parcels_return_all(void) {
-    for (uint32_t id = 1; id < heap_id_limit(); id++) {
+    for (uint32_t id = HEAP_FIRST_ID; id < heap_id_limit(); id++) {
         parcels_return(NULL, heap_by_id(id));
     }
 }

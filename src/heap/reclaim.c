@@ -147,7 +147,7 @@ static bool is_idle(struct heap *heap, int thread) {
 
 bool heap_reclaim_idle(void) {
     bool more = false;
-    for (uint32_t id = 1; id < heap_id_limit(); id++) {
+    for (uint32_t id = HEAP_FIRST_ID; id < heap_id_limit(); id++) {
         struct heap *heap = heap_by_id(id);
         int thread;
         if (option_bool(OPTION_RECLAIM) && look_is_due(heap, &thread, &more) && is_idle(heap, thread) &&
@@ -165,7 +165,7 @@ bool heap_reclaim_idle(void) {
 int heap_some_thread(void) {
     int thread = 0;
     registry_lock();
-    for (uint32_t id = 1; id < heap_id_limit() && thread == 0; id++) {
+    for (uint32_t id = HEAP_FIRST_ID; id < heap_id_limit() && thread == 0; id++) {
         const struct owner *owner = &heap_by_id(id)->owner;
         thread = owner->slot != NULL && owner->thread != os_process_id() ? owner->thread : 0;
     }
@@ -175,7 +175,7 @@ int heap_some_thread(void) {
 
 void heap_reclaim_restart(void) {
     registry_lock();
-    for (uint32_t id = 1; id < heap_id_limit(); id++) {
+    for (uint32_t id = HEAP_FIRST_ID; id < heap_id_limit(); id++) {
         struct owner *owner = &heap_by_id(id)->owner;
         owner->wait = owner->waited = 0;
     }

@@ -15,16 +15,16 @@
 /* Abandoned heaps that keep their current slabs of the tiny lane, at most: programs that start thread after
  * thread would otherwise make and release a slab for each class each time. */
 #define WARM_HEAPS 4
+/* Heaps that may have been abandoned after one that a thread wants, for the thread to get it. */
+#define HEIRS_WAITED_FOR 16
+/* Heaps that one call of heap_trim_abandoned trims, at most. */
+#define TRIMS_MOST 64
 
 static struct lock lock;         /* protects the lists of abandoned heaps and the making of ids */
 static struct heap *warm, *cold; /* abandoned heaps; warm ones are taken first */
 static unsigned warm_count;
 static uint64_t ever_abandoned; /* heaps */
-/* Heaps that may have been abandoned after one that a thread wants, for the thread to get it. */
-#define HEIRS_WAITED_FOR 16
-/* Heaps that one call of heap_trim_abandoned trims, at most. */
-#define TRIMS_MOST 64
-static uint64_t comings; /* heaps given to threads, and put into lists, so far; under the lock */
+static uint64_t comings;        /* heaps given to threads, and put into lists, so far; under the lock */
 /* Heaps in both lists. relaxed everywhere: written under the lock, a hint without it */
 static _Atomic uint32_t abandoned_count;
 
@@ -309,7 +309,7 @@ uint32_t heap_abandoned_count(void) {
 
 RARE void heap_lock_for_fork(void) {
     lock_acquire(&lock);
-    for (uint32_t id = 1; id < heap_id_limit(); id++) {
+    for (uint32_t id = HEAP_FIRST_ID; id < heap_id_limit(); id++) {
         lock_acquire(&heap_by_id(id)->lock);
     }
 }
@@ -336,7 +336,7 @@ void heap_follow_into_child(struct heap *mine) {
 }
 
 RARE void heap_unlock_after_fork(bool child, struct heap *mine) {
-    for (uint32_t id = 1; id < heap_id_limit(); id++) {
+    for (uint32_t id = HEAP_FIRST_ID; id < heap_id_limit(); id++) {
         struct heap *heap = heap_by_id(id);
         lock_end_fork(&heap->lock, child);
         if (child) {

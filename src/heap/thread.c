@@ -83,10 +83,8 @@ NOINLINE struct heap *thread_heap_make(void) {
         if (heap->id >= THREADS_WORTH_A_LOOK) {
             decay_request();
         }
-        if (has_key) {
-            if (pthread_setspecific(key, heap) != 0) { /* may allocate: the heap is there already */
-                heap_keep(heap);
-            }
+        if (has_key && pthread_setspecific(key, heap) != 0) { /* may allocate: the heap is there already */
+            heap_keep(heap);
         }
         heap_leave(heap);
     }

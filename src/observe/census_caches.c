@@ -36,7 +36,7 @@ static __attribute__((no_sanitize("thread"))) void count_parcels(const struct he
  * blocks are not set. */
 void census_count_heaps(struct census *census) {
     uint32_t heaps = heap_id_limit();
-    for (uint32_t id = 1; id < heaps; id++) {
+    for (uint32_t id = HEAP_FIRST_ID; id < heaps; id++) {
         const struct heap *heap = heap_by_id(id);
         /* relaxed: a guess. An abandoned heap's magazines are empty, and reading them would make
          * their pages resident. */

@@ -104,7 +104,7 @@ static void add(const struct counters *counters, struct counter_values *out) {
 static void read_all(struct counter_values *out) {
     struct arena_figures arena;
     memset(out, 0, sizeof *out);
-    for (uint32_t id = 1; id < heap_id_limit(); id++) {
+    for (uint32_t id = HEAP_FIRST_ID; id < heap_id_limit(); id++) {
         const struct heap *heap = heap_by_id(id);
         /* relaxed: a statistic. The heap of samples is left out: it has no magazines, and its slabs are not
          * the program's doing. */
