@@ -133,13 +133,19 @@ static void *take(unsigned size_class) {
     return block;
 }
 
+/* Makes the block, whose `frames` and `depth` are set here, known as a sample; false if it is not. */
+static bool add(struct sample sample) {
+    uintptr_t frames[FRAMES_MOST];
+    sample.frames = frames;
+    sample.depth = stack_capture(frames, FRAMES_MOST, 0);
+    return profile_add(&sample, thread_self.sample_run);
+}
+
 COLD void *sampling_exchange(void *shadow, unsigned size_class, size_t size) {
     int saved_errno = errno;
-    uintptr_t frames[FRAMES_MOST];
-    size_t depth = stack_capture(frames, FRAMES_MOST, 0);
     void *block = take(size_class);
     if (block != NULL &&
-        !profile_add((uintptr_t)block, shadow, size, size, frames, depth, thread_self.sample_run)) {
+        !add((struct sample){.address = (uintptr_t)block, .shadow = shadow, .size = size, .chosen = size})) {
         heap_return_blocks(NULL, &block, 1);
         block = NULL;
     }
@@ -162,9 +168,7 @@ COLD void *sampling_release(struct heap *self, void *block) {
 
 COLD bool sampling_note_large(const void *block, size_t bytes, size_t chosen) {
     int saved_errno = errno;
-    uintptr_t frames[FRAMES_MOST];
-    size_t depth = stack_capture(frames, FRAMES_MOST, 0);
-    bool known = profile_add((uintptr_t)block, NULL, bytes, chosen, frames, depth, thread_self.sample_run);
+    bool known = add((struct sample){.address = (uintptr_t)block, .size = bytes, .chosen = chosen});
     files_write_if_peak();
     errno = saved_errno;
     return known;

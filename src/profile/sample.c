@@ -122,25 +122,25 @@ static struct record *find_or_make(uintptr_t address) {
 }
 
 /* profile_add without the lock. */
-static bool add(uintptr_t address, void *shadow, size_t size, size_t chosen, const uintptr_t *frames,
-                size_t depth) {
-    struct tally *tally = origins_tally(&profile.origins, frames, depth, size);
-    struct tally *total =
-        tally == NULL || chosen == size ? tally : origins_tally_of(&profile.origins, tally->origin, chosen);
-    struct record *record = total == NULL ? NULL : find_or_make(address);
+static bool add(const struct sample *sample) {
+    struct tally *tally = origins_tally(&profile.origins, sample->frames, sample->depth, sample->size);
+    struct tally *total = tally == NULL || sample->chosen == sample->size
+                              ? tally
+                              : origins_tally_of(&profile.origins, tally->origin, sample->chosen);
+    struct record *record = total == NULL ? NULL : find_or_make(sample->address);
     if (record == NULL) {
         return false;
     }
     count_live(record, false);
-    *record = (struct record){.address = address,
-                              .shadow = shadow,
+    *record = (struct record){.address = sample->address,
+                              .shadow = sample->shadow,
                               .tally = tally,
-                              .size = size,
+                              .size = sample->size,
                               .since_ms = os_now_ms(),
                               .run = profile.run};
     count_live(record, true);
-    count_total(total, chosen);
-    count_shadow(shadow, true);
+    count_total(total, sample->chosen);
+    count_shadow(sample->shadow, true);
     return true;
 }
 
@@ -198,8 +198,7 @@ static COLD void grow_table(void) {
     profile.grows = false;
 }
 
-bool profile_add(uintptr_t address, void *shadow, size_t size, size_t chosen, const uintptr_t *frames,
-                 size_t depth, uint64_t run) {
+bool profile_add(const struct sample *sample, uint64_t run) {
     struct floating held = floating_hold();
     lock_acquire(&profile.lock);
     if (UNLIKELY(table_wants_more(&profile.live))) {
@@ -207,7 +206,7 @@ bool profile_add(uintptr_t address, void *shadow, size_t size, size_t chosen, co
     }
     /* relaxed: it is written under the lock */
     bool switched = run != atomic_load_explicit(&profile_switch.run, memory_order_relaxed);
-    bool added = !switched && add(address, shadow, size, chosen, frames, depth);
+    bool added = !switched && add(sample);
     unsigned factor = added && profile.may_thin ? thinning_factor() : 1;
     if (UNLIKELY(factor > 1)) {
         thinning_to(profile.interval * factor);
@@ -216,7 +215,7 @@ bool profile_add(uintptr_t address, void *shadow, size_t size, size_t chosen, co
     profile_release();
     floating_restore(held);
     if (!added && !switched) {
-        report_fallback(FALLBACK_PROFILE_WITHOUT_MEMORY, size);
+        report_fallback(FALLBACK_PROFILE_WITHOUT_MEMORY, sample->size);
     }
     return added;
 }

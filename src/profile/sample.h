@@ -31,13 +31,20 @@ void profile_start(uint64_t interval);
 /* Ends sampling; what was sampled so far stays known. Takes the lock. */
 void profile_stop(void);
 
-/* Makes the block of `size` bytes at `address` known as a sample, for `chosen` of its bytes (all of them, or
- * those by which a block has grown that may be known already). `shadow` is the block that lies where it would
- * have lain, or NULL; `frames` is its call stack of `depth` frames; `run` is profile_switch.run when it was
- * chosen. False if sampling was switched since, because the block would count with the weight of another
- * interval, or there is no memory: the block is then not sampled. Takes the lock. */
-bool profile_add(uintptr_t address, void *shadow, size_t size, size_t chosen, const uintptr_t *frames,
-                 size_t depth, uint64_t run);
+/* A block that is to be known as a sample. */
+struct sample {
+    uintptr_t address;
+    void *shadow;  /* the block that lies where it would have lain, or NULL */
+    size_t size;   /* its bytes */
+    size_t chosen; /* those that it was sampled for: all, or those by which a block has grown that may be
+                      known already */
+    const uintptr_t *frames; /* its call stack, of `depth` frames */
+    size_t depth;
+};
+/* Makes the sample known, which was chosen while profile_switch.run was `run`. False if sampling was switched
+ * since, because the block would count with the weight of another interval, or there is no memory: the block
+ * is then not sampled. Takes the lock. */
+bool profile_add(const struct sample *sample, uint64_t run);
 /* Forgets the sampled block at `address`, which is being freed, and returns its shadow; NULL if it has none
  * or is not known. Takes the lock. */
 void *profile_remove(uintptr_t address);

@@ -14,7 +14,12 @@ void hakmem_test_sample_stacks(size_t count, size_t depth) {
     uint64_t run = atomic_load_explicit(&profile_switch.run, memory_order_relaxed);
     for (size_t i = 1; i <= count; i++) {
         frames[depth - 1] = i;
-        profile_add(i * BLOCK_BYTES, NULL, BLOCK_BYTES, BLOCK_BYTES, frames, depth, run);
+        const struct sample sample = {.address = i * BLOCK_BYTES,
+                                      .size = BLOCK_BYTES,
+                                      .chosen = BLOCK_BYTES,
+                                      .frames = frames,
+                                      .depth = depth};
+        profile_add(&sample, run);
         profile_remove(i * BLOCK_BYTES);
     }
 }
@@ -28,7 +33,9 @@ bool hakmem_test_keep_without_a_stack(bool keep) {
         return true;
     }
     const uintptr_t no_frame = 0;
-    return profile_add(BLOCK_BYTES, NULL, BLOCK_BYTES, BLOCK_BYTES, &no_frame, 0, run);
+    const struct sample sample = {
+        .address = BLOCK_BYTES, .size = BLOCK_BYTES, .chosen = BLOCK_BYTES, .frames = &no_frame};
+    return profile_add(&sample, run);
 }
 
 /* What the profile's own tables take. */
