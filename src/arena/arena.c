@@ -210,8 +210,7 @@ void arena_give(struct slab *head, size_t used_bytes, bool bitmap_touched) {
     lock_acquire(&arena.lock);
     atomic_store_explicit(&head->state, SLAB_FREE, memory_order_relaxed); /* the lock orders it */
     if (bitmap_touched) {
-        size_t superslab = first / SLABS_PER_SUPERSLAB;
-        r->bitmaps_touched[superslab / 64] |= (uint64_t)1 << (superslab % 64);
+        bitmap_add(r->bitmaps_touched, first / SLABS_PER_SUPERSLAB);
     }
     arena_free_slabs(r, first, head->run_slabs, round_up(used_bytes, SLAB_BYTES) >> SLAB_SHIFT);
     arena_unlock_within_bound();

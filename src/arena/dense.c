@@ -114,12 +114,12 @@ bool dense_fill(struct region *r, size_t superslab, unsigned slabs, enum arena_u
 
 void dense_note_huge(struct region *r, size_t first, size_t count) {
     for (size_t s = first; s < first + count; s++) {
-        r->huge[s / 64] |= (uint64_t)1 << (s % 64);
+        bitmap_add(r->huge, s);
     }
 }
 
 bool dense_superslab_is_huge(const struct region *r, size_t superslab) {
-    return (r->huge[superslab / 64] >> (superslab % 64) & 1) != 0;
+    return bitmap_has(r->huge, superslab);
 }
 
 bool dense_is_huge(uintptr_t address) {
@@ -128,7 +128,7 @@ bool dense_is_huge(uintptr_t address) {
 }
 
 void dense_note_purged(struct region *r, size_t superslab) {
-    r->huge[superslab / 64] &= ~((uint64_t)1 << (superslab % 64));
+    bitmap_drop(r->huge, superslab);
 }
 
 void dense_split(uintptr_t start, uintptr_t end) {

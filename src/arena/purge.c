@@ -49,12 +49,11 @@ static bool collect_run(struct region *r, size_t superslab, unsigned first, unsi
     }
     range->slabs += end - begin;
     range->first_slab = begin;
-    uint64_t bit = (uint64_t)1 << (superslab % 64);
     bool whole = first == 0 && last == SLABS_PER_SUPERSLAB - 1;
     range->split = (!whole && dense_superslab_is_huge(r, superslab)) || range->split;
-    if (whole && (r->bitmaps_touched[superslab / 64] & bit) != 0 &&
+    if (whole && bitmap_has(r->bitmaps_touched, superslab) &&
         (range->bitmaps == 0 || range->first_bitmap == superslab + 1)) {
-        r->bitmaps_touched[superslab / 64] &= ~bit;
+        bitmap_drop(r->bitmaps_touched, superslab);
         range->first_bitmap = superslab;
         range->bitmaps++;
     }
@@ -120,7 +119,7 @@ static size_t put_back(const struct range *range, bool purged, enum reason reaso
 /* The OS has not taken the bitmaps of a range: they may still be resident. */
 static void put_bitmaps_back(const struct range *range) {
     for (size_t s = range->first_bitmap; s < range->first_bitmap + range->bitmaps; s++) {
-        range->region->bitmaps_touched[s / 64] |= (uint64_t)1 << (s % 64);
+        bitmap_add(range->region->bitmaps_touched, s);
     }
 }
 

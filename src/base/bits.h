@@ -59,6 +59,19 @@ static inline uint32_t bits32_below(unsigned n) {
     return (uint32_t)bits_below(n);
 }
 
+/* Bit `i` of a bitmap in words of 64 bits. */
+static inline bool bitmap_has(const uint64_t *words, size_t i) {
+    return (words[i / 64] >> i % 64 & 1) != 0;
+}
+
+static inline void bitmap_add(uint64_t *words, size_t i) {
+    words[i / 64] |= (uint64_t)1 << i % 64;
+}
+
+static inline void bitmap_drop(uint64_t *words, size_t i) {
+    words[i / 64] &= ~((uint64_t)1 << i % 64);
+}
+
 static inline bool is_power_of_two(size_t x) {
     return x != 0 && (x & (x - 1)) == 0;
 }
