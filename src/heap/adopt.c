@@ -1,12 +1,7 @@
-/* Adopting slabs: before a heap gets a new slab, it looks for one that another heap uses in part.
- *
- * Memory that one thread has freed and does not come back for, because it ended, sleeps, or has gone on to
- * other sizes, would lie there while others take new pages. A few heaps are looked at for each new slab, each
- * time the next ones, so that this costs little however many there are.
- */
+#include "heap/adopt.h"
+
 #include "arena/bound.h"
 #include "heap/bins.h"
-#include "heap/heap.h"
 #include "heap/registry.h"
 #include "os/program.h"
 

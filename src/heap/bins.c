@@ -1,6 +1,7 @@
 #include "heap/bins.h"
 
 #include "arena/arena.h"
+#include "heap/adopt.h"
 #include "heap/ahead.h"
 #include "heap/event.h"
 #include "heap/fresh.h"

@@ -46,8 +46,4 @@ bool bin_adopt(struct heap *heap, unsigned size_class, struct heap *from);
  * `self` is the caller's own heap, or NULL. */
 void bin_sweep(struct heap *self, struct heap *heap);
 
-/* Finds another heap with a partly-used slab of the class and makes that the current slab in `heap`, which
- * has none; false if a few heaps have none to give. */
-bool adopt_slab(struct heap *heap, unsigned size_class);
-
 #endif
