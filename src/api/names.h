@@ -1,7 +1,7 @@
 /* How an entry point gets its second, standard name.
  *
  * Promises that both names are one function. In the build that unit tests link, the standard names are
- * left to libc (or to the sanitizer).
+ * left to libc (or to the sanitizer). Relies on nothing.
  */
 #ifndef HAKMEM_API_NAMES_H
 #define HAKMEM_API_NAMES_H

@@ -1,4 +1,8 @@
-/* The library's prctl and syscall, under names that nobody can take: see sandbox.c. */
+/* The library's prctl and syscall, under names that nobody can take: see sandbox.c.
+ *
+ * Promises what libc's do, and that the library knows of a filter before it is there. Relies on os/purge and
+ * the decay.
+ */
 #ifndef HAKMEM_API_SANDBOX_H
 #define HAKMEM_API_SANDBOX_H
 

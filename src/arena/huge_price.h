@@ -2,9 +2,10 @@
  *
  * To clear one takes 0.1 to 0.3 ms. On a virtual machine from which the host has taken free memory back, one
  * that is new has to be found by the host first, as five hundred of its pages: 5 ms. Small pages seldom cost
- * that, because the kernel has them of what was used lately. So huge pages are timed where they are taken,
- * and after one that was slow, or that the kernel had none to give for, the next superslabs get small pages:
- * 16, and twice as many each time that the next one is slow, too, but none for longer than a second.
+ * that, because the kernel has them of what was used lately. So huge pages are timed where they are taken.
+ * Promises that after one that was slow, or that the kernel had none to give for, the next superslabs get
+ * small pages: 16, and twice as many each time that the next one is slow, too, but none for longer than a
+ * second.
  *
  * The arena's lock protects the state. Relies on os (clock).
  */

@@ -1,7 +1,7 @@
 /* The arena's state, shared by the files of this folder.
  *
  * Promises nothing to other folders. The lock in it protects everything in it; functions are called with that
- * lock held, and hold it when they return unless they say otherwise.
+ * lock held, and hold it when they return unless they say otherwise. Relies on regions and retention.
  */
 #ifndef HAKMEM_ARENA_INTERNAL_H
 #define HAKMEM_ARENA_INTERNAL_H

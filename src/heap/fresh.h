@@ -10,7 +10,7 @@
 #include "heap/slack.h"
 
 /* Bytes of fresh blocks that are resident, of all heaps. relaxed everywhere: a guess is enough */
-extern _Atomic int64_t fresh_resident;
+extern INTERNAL _Atomic int64_t fresh_resident;
 
 /* As slack_settle. */
 static inline void fresh_settle(struct heap *heap) {

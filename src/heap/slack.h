@@ -22,7 +22,7 @@ static inline bool slack_count(int64_t *own, int64_t bytes) {
 
 /* Bytes of free blocks that are not resident, because their pages were purged; and of slack_note_taken.
  * relaxed everywhere, both: a guess is enough */
-extern _Atomic int64_t slack_purged;
+extern INTERNAL _Atomic int64_t slack_purged;
 extern INTERNAL _Atomic uint64_t slack_taken_bytes;
 
 /* Adds what a heap has counted to the sum: its thread leaves it, and may have been the last to have it. */

@@ -1,6 +1,6 @@
 /* What the options are: names, kinds, default values, and what each profile makes of them.
  *
- * Promises nothing but constants. For options.c.
+ * Promises nothing but constants. For options.c. Relies on nothing.
  */
 #ifndef HAKMEM_OPTIONS_DEFINITIONS_H
 #define HAKMEM_OPTIONS_DEFINITIONS_H

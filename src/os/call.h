@@ -1,7 +1,8 @@
 /* What all calls into the kernel have in common: each is counted, tests can have it fail, and those that free
  * may make keep errno.
  *
- * Promises that a build without HAKMEM_FAULTS has no trace of the faults. For the files of this layer.
+ * Promises that a build without HAKMEM_FAULTS has no trace of the faults. For the files of this layer. Relies
+ * on os/fault.
  */
 #ifndef HAKMEM_OS_CALL_H
 #define HAKMEM_OS_CALL_H

@@ -2,7 +2,7 @@
  *
  * Promises to look only at what it is given, to end, and to understand what compilers and glibc write for
  * x86-64 as far as stack pointer, frame pointer and return address go. Nothing else is followed: a frame
- * address that depends on another register ends the stack.
+ * address that depends on another register ends the stack. Relies on cfi_bytes and cfi_expression.
  */
 #ifndef HAKMEM_PROFILE_CFI_H
 #define HAKMEM_PROFILE_CFI_H

@@ -1,6 +1,7 @@
 /* Reading unwind tables byte by byte.
  *
  * Promises not to read beyond the end: what would lie there reads as 0 and sets `bad`, which stays set.
+ * Relies on nothing.
  */
 #ifndef HAKMEM_PROFILE_CFI_BYTES_H
 #define HAKMEM_PROFILE_CFI_BYTES_H

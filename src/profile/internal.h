@@ -1,6 +1,7 @@
 /* The profile's state, shared by the files of this folder.
  *
  * Promises nothing to other folders. Its lock protects everything in it, except where it says otherwise.
+ * Relies on the table and the origins.
  */
 #ifndef HAKMEM_PROFILE_INTERNAL_H
 #define HAKMEM_PROFILE_INTERNAL_H

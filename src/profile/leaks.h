@@ -2,7 +2,7 @@
  *
  * Promises estimates and says so: blocks that were not sampled are unknown, and what is in use need not be
  * lost. Each line of a stack names the call, as module+offset the way addr2line takes it. No lock is held
- * while it is written.
+ * while it is written. Relies on snapshots and modules.
  */
 #ifndef HAKMEM_PROFILE_LEAKS_H
 #define HAKMEM_PROFILE_LEAKS_H

@@ -1,8 +1,8 @@
 /* The profile at one moment, for those who take their time to read it.
  *
  * Promises that the lock of the profile is held only while figures are copied, and not at all by those who
- * must not wait. Promises that what it leads to can be read until its end, though a profile may begin anew
- * meanwhile.
+ * must not wait; and that what it leads to can be read until its end, though a profile may begin anew
+ * meanwhile. Relies on the profile's state and on os/pages.
  */
 #ifndef HAKMEM_PROFILE_SNAPSHOT_H
 #define HAKMEM_PROFILE_SNAPSHOT_H

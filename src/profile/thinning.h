@@ -5,7 +5,7 @@
  * takes about a microsecond; at SAMPLES_A_SECOND all together take less than half a percent of one processor.
  * The interval only grows, slowly enough to pass over a burst, and not beyond 16 MiB: what was not sampled
  * cannot be had again. The caller holds the profile's lock: in thinning_to for a time that depends on how
- * many samples there are.
+ * many samples there are. Relies on poisson and the profile's state.
  */
 #ifndef HAKMEM_PROFILE_THINNING_H
 #define HAKMEM_PROFILE_THINNING_H

@@ -2,7 +2,7 @@
  * short.
  *
  * The *frame address* is DWARF's CFA: the value of the stack pointer before the call. A rule is one word, so
- * that it can be kept and read whole; offsets are in words of 8 bytes.
+ * that it can be kept and read whole; offsets are in words of 8 bytes. Promises no state. Relies on nothing.
  */
 #ifndef HAKMEM_PROFILE_UNWIND_RULE_H
 #define HAKMEM_PROFILE_UNWIND_RULE_H
