@@ -18,7 +18,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
-extern "C" void hak_cxx_report(const char *message);
+extern "C" void report_line(const char *message); // os/report.h, which only C can read
 // Where the library begins and ends: the linker's names.
 extern "C" const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern "C" const char _end[] __attribute__((visibility("hidden")));
@@ -118,7 +118,7 @@ __attribute__((cold)) Handler current_handler(const void *caller) {
         *exception = table + 2; // where the vtable's functions begin, in the Itanium ABI
         raise(exception, type, destructor);
     }
-    hak_cxx_report("operator new: out of memory, and no C++ runtime to throw std::bad_alloc; aborting");
+    report_line("operator new: out of memory, and no C++ runtime to throw std::bad_alloc; aborting");
     std::abort();
 }
 
