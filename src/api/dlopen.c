@@ -3,6 +3,7 @@
 #include "base/bits.h"
 #include "hakmem.h"
 #include "options/options.h"
+#include "os/loader.h"
 
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -27,7 +28,7 @@ COLD HAK_EXPORT void *dlopen(const char *file, int mode) {
     static opener *_Atomic next;
     opener *open = atomic_load_explicit(&next, memory_order_relaxed);
     if (open == NULL) {
-        open = (opener *)dlsym(RTLD_NEXT, "dlopen");
+        open = (opener *)os_next_function("dlopen");
         atomic_store_explicit(&next, open, memory_order_relaxed);
     }
     bool keeps = option_bool(OPTION_DEEPBIND) || option_bool(OPTION_FORCE_LIBC_ALLOC);

@@ -3,8 +3,8 @@
 
 #include "base/bits.h"
 #include "base/text.h"
+#include "os/loader.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -54,9 +54,7 @@ __attribute__((visibility("default"))) int __libc_start_main(main_function *main
                                                              void (*loader_fini)(void), void *stack_end) {
     typedef int start_function(main_function *, int, char **, void (*)(void), void (*)(void), void (*)(void),
                                void *);
-    void *found = dlsym(RTLD_NEXT, "__libc_start_main");
-    start_function *next;
-    memcpy(&next, &found, sizeof next);
+    start_function *next = (start_function *)os_next_function("__libc_start_main");
     program_main = main;
     return next(noted_main, argc, argv, init, fini, loader_fini, stack_end);
 }
