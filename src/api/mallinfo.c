@@ -3,7 +3,6 @@
 #include "api/names.h"
 #include "observe/census.h"
 #include "observe/output.h"
-#include "observe/stats.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -9,7 +9,6 @@
 #include "arena/purge.h"
 #include "arena/testimony.h"
 #include "arena/waiting.h"
-#include "os/os.h"
 
 #include <errno.h>
 

@@ -1,6 +1,5 @@
 #include "heap/ahead.h"
 
-#include "arena/arena.h"
 #include "heap/fresh.h"
 #include "heap/thread.h"
 #include "options/options.h"

@@ -11,7 +11,6 @@
 #include "heap/stock.h"
 #include "options/options.h"
 #include "os/credentials.h"
-#include "os/os.h"
 #include "os/purge.h"
 #include "os/thread.h"
 

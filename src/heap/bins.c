@@ -8,7 +8,6 @@
 #include "heap/heap_table.h"
 #include "heap/partial.h"
 #include "heap/slack.h"
-#include "os/os.h"
 
 /* Of a heap that a thread has, others take only slabs of which so much is free: one that is nearly full would
  * be pinned by the few blocks that they get of it when its owner is done with the others. */

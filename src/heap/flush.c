@@ -1,6 +1,6 @@
 #include "heap/flush.h"
 
-#include "arena/arena.h"
+#include "arena/run.h"
 #include "base/quotient.h"
 #include "heap/alone.h"
 #include "heap/bins.h"

@@ -1,4 +1,4 @@
-#include "arena/arena.h"
+#include "arena/run.h"
 #include "arena/stray.h"
 #include "heap/large.h"
 #include "os/report.h"

@@ -1,6 +1,5 @@
 #include "heap/magazine.h"
 
-#include "arena/arena.h"
 #include "arena/decay.h"
 #include "heap/bins.h"
 #include "heap/event.h"

@@ -1,7 +1,7 @@
 #include "observe/census.h"
 
-#include "arena/arena.h"
 #include "arena/page_map.h"
+#include "arena/run.h"
 #include "observe/census_caches.h"
 #include "os/os.h"
 #include "os/resident.h"

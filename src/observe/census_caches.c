@@ -6,7 +6,6 @@
 #include "heap/remote.h"
 #include "heap/stock.h"
 #include "observe/census.h"
-#include "os/os.h"
 
 /* Counts `n` blocks of a buffer as cached, by the classes that the page map has for their addresses. The
  * buffer's owner may be filling or emptying it: then pointers count that are there no more, or not yet. */

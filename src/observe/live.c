@@ -7,7 +7,6 @@
 #include "heap/sampling.h"
 #include "observe/census.h"
 #include "observe/counters.h"
-#include "observe/document.h"
 #include "observe/live_page.h"
 #include "observe/request.h"
 #include "observe/stats.h"

@@ -5,7 +5,6 @@
 #include "base/version.h"
 #include "heap/heap_table.h"
 #include "observe/counters.h"
-#include "observe/document.h"
 #include "observe/sites_text.h"
 #include "observe/uptime.h"
 #include "os/os.h"

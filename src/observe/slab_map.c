@@ -1,6 +1,6 @@
 #include "observe/slab_map.h"
 
-#include "arena/arena.h"
+#include "arena/run.h"
 #include "arena/walk.h"
 #include "observe/json.h"
 #include "slab/size_class.h"

@@ -14,7 +14,6 @@
 #include "options/options.h"
 #include "os/kept.h"
 #include "os/os.h"
-#include "os/program.h"
 #include "os/resident.h"
 
 #include <errno.h>

@@ -6,7 +6,6 @@
 #include "options/definitions.h"
 #include "os/environment.h"
 #include "os/lock.h"
-#include "os/os.h"
 #include "os/report.h"
 #include "os/stack_probe.h"
 

@@ -7,8 +7,6 @@
 #ifndef HAKMEM_OS_SHARED_PAGE_H
 #define HAKMEM_OS_SHARED_PAGE_H
 
-#include "os/signal.h"
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
