@@ -1,5 +1,6 @@
 #include "arena/address_space.h"
 
+#include "arena/bound.h"
 #include "arena/internal.h"
 #include "arena/page_map.h"
 #include "os/os.h"

@@ -10,6 +10,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+struct region;
 
 #ifdef __cplusplus
 extern "C" {
@@ -24,6 +27,23 @@ void arena_spare_address_space(size_t limit_bytes);
 void arena_note_locked(bool now, bool later);
 /* The program has unlocked all memory: none is locked from now on, now or later. */
 void arena_note_unlocked(void);
+
+/* The arena's own, from here on: its lock is held, but for arena_lock_in_time. */
+
+/* Makes superslabs below `count` of the region usable, as region_commit does; where the program has locked
+ * memory no more than these, and they count as dirty. False if the OS refuses. */
+bool arena_commit(struct region *region, uint32_t count);
+/* Counts the free slabs of the region's usable superslabs from `first` on as dirty: they are resident. */
+void arena_note_resident(struct region *region, uint32_t first);
+/* Gives up the flat page map, and what regions have reserved for later, if the limit of address space, which
+ * another process may have changed, is too low for them by now. True if that was done: there is more address
+ * space then. */
+bool arena_spared(void);
+
+/* Takes the lock, which is not held; false if that takes more than a second. Another thread that has it lets
+ * go of it within microseconds, but never does what a signal has interrupted, or what was there before a
+ * child that was made behind libc's back. */
+bool arena_lock_in_time(void);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,6 @@
 #include "arena/arena.h"
 
+#include "arena/address_space.h"
 #include "arena/bound.h"
 #include "arena/decay.h"
 #include "arena/dense.h"

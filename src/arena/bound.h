@@ -43,6 +43,24 @@ bool arena_may_keep(size_t slabs, bool with_grace);
 size_t arena_share_bytes(void);
 /* Whether the container is near its limit: nothing is made resident that is not needed. */
 bool arena_is_scarce(void);
+/* Bytes of free slabs and of free blocks in others that may be resident in addition where memory is not
+ * scarce, without any grace. */
+size_t arena_more_without_scarcity(void);
+
+/* The arena's own, from here to arena_unlock_within_bound: its lock is held. */
+
+/* How many free slabs may be resident: a share of what the program holds, and the grace, less what is kept in
+ * runs. The second is what it would be without the library's thread. */
+size_t arena_bound(void);
+size_t arena_bound_without_thread(void);
+/* Begins a period: the peak of use is counted anew. Without the library's thread, the grace first falls in
+ * proportion, as the peak has fallen since the period before. */
+void arena_begin_period(void);
+/* Whether stocks, kept runs and dirty slabs are together more than may be. */
+bool arena_has_too_much_stocked(void);
+/* Purges what is over the bound, letting go of the lock for the system calls; releases it; and does what
+ * decay_due says is due. */
+void arena_unlock_within_bound(void);
 
 /* To be called when blocks have come back to slabs in use, by which the bound falls: purges what is over it
  * now. No heap's lock held. */

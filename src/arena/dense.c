@@ -1,5 +1,6 @@
 #include "arena/dense.h"
 
+#include "arena/bound.h"
 #include "arena/huge_price.h"
 #include "arena/internal.h"
 #include "arena/waiting.h"

@@ -1,5 +1,7 @@
+#include "arena/address_space.h"
 #include "arena/arena.h"
 #include "arena/behind.h"
+#include "arena/bound.h"
 #include "arena/dense.h"
 #include "arena/huge_fit.h"
 #include "arena/huge_pages.h"

@@ -1,5 +1,6 @@
 #include "arena/huge_fit.h"
 
+#include "arena/address_space.h"
 #include "arena/internal.h"
 
 bool huge_fit_is_free(const struct region *r, size_t s) {

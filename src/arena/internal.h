@@ -76,21 +76,6 @@ void arena_end_region(struct region *region);
  * as to purge it. */
 void arena_end_resident_region(struct region *region);
 
-/* Makes superslabs below `count` of the region usable, as region_commit does; where the program has locked
- * memory no more than these, and they count as dirty. False if the OS refuses. */
-bool arena_commit(struct region *region, uint32_t count);
-/* Counts the free slabs of the region's usable superslabs from `first` on as dirty: they are resident. */
-void arena_note_resident(struct region *region, uint32_t first);
-/* Gives up the flat page map, and what regions have reserved for later, if the limit of address space, which
- * another process may have changed, is too low for them by now. True if that was done: there is more address
- * space then. */
-bool arena_spared(void);
-
-/* Takes the lock, which is not held; false if that takes more than a second. Another thread that has it lets
- * go of it within microseconds, but never does what a signal has interrupted, or what was there before a
- * child that was made behind libc's back. */
-bool arena_lock_in_time(void);
-
 /* Brings used_seen and dirty_seen up to date. */
 void arena_note_size(void);
 
@@ -102,25 +87,7 @@ static inline size_t arena_used_most(void) {
 /* Counts slabs that are free no more, `dirty` of them perhaps resident and `clean` not, as in use. */
 void arena_note_taken(size_t dirty, size_t clean);
 
-/* How many free slabs may be resident: a share of what the program holds, and the grace, less what is kept in
- * runs. The second is what it would be without the library's thread. */
-size_t arena_bound(void);
-size_t arena_bound_without_thread(void);
-/* Bytes of free slabs and of free blocks in others that may be resident in addition where memory is not
- * scarce, without any grace. Takes no lock. */
-size_t arena_more_without_scarcity(void);
-/* Begins a period: the peak of use is counted anew. Without the library's thread, the grace first falls in
- * proportion, as the peak has fallen since the period before. */
-void arena_begin_period(void);
-
-/* Whether stocks, kept runs and dirty slabs are together more than may be. */
-bool arena_has_too_much_stocked(void);
-
 /* Marks `slabs` slabs from `first_slab` of the region on free, and the first `resident` of them dirty. */
 void arena_free_slabs(struct region *region, size_t first_slab, size_t slabs, size_t resident);
-
-/* Purges what is over the bound, letting go of the lock for the system calls; releases it; and does what
- * decay_due says is due. */
-void arena_unlock_within_bound(void);
 
 #endif

@@ -1,5 +1,6 @@
 #include "arena/place.h"
 
+#include "arena/address_space.h"
 #include "arena/internal.h"
 
 /* Superslabs looked at before the search takes the first that is sure to fit. */

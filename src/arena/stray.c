@@ -1,5 +1,6 @@
 #include "arena/stray.h"
 
+#include "arena/address_space.h"
 #include "arena/internal.h"
 #include "arena/run.h"
 
