@@ -27,7 +27,9 @@ static size_t cached_most(void) {
 static size_t cached(const struct heap *heap) {
     size_t bytes = 0;
     for (unsigned c = TINY_CLASSES; c < SIZE_CLASSES; c++) {
-        bytes += magazine_count(&heap->magazines[c]) * size_classes[c].bytes;
+        size_t blocks = magazine_count(&heap->magazines[c]);
+        /* Without a block of it, an exact class may just be in the making: see size_class_exists. */
+        bytes += blocks > 0 ? blocks * size_classes[c].bytes : 0;
     }
     return bytes;
 }
