@@ -125,14 +125,6 @@ OFTEN void stats_at_start(void) {
     live_start((int)signal);
 }
 
-static COLD void tell_of(const struct option_file *file, const char *what, const char *end,
-                         enum patience patience) {
-    int error = errno;
-    if (patience != PATIENCE_LIMITED || os_has_room_in_time(os_error_output())) {
-        option_file_failed(file, what, error, end);
-    }
-}
-
 static COLD void write_where_wanted(enum patience patience) {
     bool as_json = option_bool(OPTION_STATS_JSON);
     if (!option_has_text(OPTION_STATS_FILE)) {
@@ -144,12 +136,13 @@ static COLD void write_where_wanted(enum patience patience) {
     (void)option_file_name(&file, OPTION_STATS_FILE, 0, true);
     int fd = option_file_open(&file);
     if (fd < 0) {
-        tell_of(&file, ": cannot be opened for writing (", "); the statistics go to stderr", patience);
+        option_file_failed(&file, ": cannot be opened for writing (", errno, "); the statistics go to stderr",
+                           patience);
         (void)write_to(os_error_output(), as_json, patience);
         return;
     }
     if (write_to(fd, as_json, patience) != 0) {
-        tell_of(&file, ": the statistics are not whole (", ")", patience);
+        option_file_failed(&file, ": the statistics are not whole (", errno, ")", patience);
     }
     os_close(fd);
 }

@@ -57,7 +57,8 @@ COLD void option_file_discard(const struct option_file *file) {
     }
 }
 
-COLD void option_file_failed(const struct option_file *file, const char *what, int error, const char *end) {
+COLD void option_file_failed(const struct option_file *file, const char *what, int error, const char *end,
+                             enum patience patience) {
     char message[OPTION_TEXT_BYTES + 128];
     struct text line = TEXT_ON(message);
     const char *parts[] = {option_environment(file->option), ": ", file->path, what,
@@ -65,5 +66,5 @@ COLD void option_file_failed(const struct option_file *file, const char *what, i
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         text_string(&line, parts[i]);
     }
-    report_line_to(os_error_output(), message);
+    report_line_to(os_error_output(), message, patience);
 }

@@ -8,6 +8,7 @@
 #define HAKMEM_OPTIONS_FILE_H
 
 #include "options/options.h"
+#include "os/write.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,6 +31,7 @@ int option_file_open(const struct option_file *file);
 void option_file_discard(const struct option_file *file);
 /* Reports in one line that the file could not be written: the setting, the path, `what` happened, the text of
  * the errno `error`, and `end`, which says how it goes on. */
-void option_file_failed(const struct option_file *file, const char *what, int error, const char *end);
+void option_file_failed(const struct option_file *file, const char *what, int error, const char *end,
+                        enum patience patience);
 
 #endif

@@ -5,7 +5,6 @@
 #include "os/os.h"
 #include "os/signal.h"
 #include "os/thread.h"
-#include "os/write.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -50,19 +49,19 @@ void report_enable_diagnosis(bool on) {
     atomic_store_explicit(&diagnosis, on, memory_order_relaxed);
 }
 
-static COLD void write_line_to(int fd, struct text *line) {
+static COLD void write_line_to(int fd, struct text *line, enum patience patience) {
     line->length = min_size(line->length, line->capacity - 2);
     text_char(line, '\n');
-    os_write(fd, line->buffer, line->length);
+    os_write(fd, line->buffer, line->length, patience);
 }
 
 static COLD void write_line(struct text *line) {
     if (LIKELY(!os_thread_is_own())) {
-        write_line_to(STDERR_FILENO, line);
+        write_line_to(STDERR_FILENO, line, PATIENCE_NONE);
         return;
     }
     int fd = os_thread_borrow_error_output();
-    write_line_to(fd, line);
+    write_line_to(fd, line, PATIENCE_NONE);
     os_close(fd);
 }
 
@@ -88,16 +87,16 @@ static COLD void append_printable(struct text *line, const char *message) {
     }
 }
 
-COLD void report_line_to(int fd, const char *message) {
+COLD void report_line_to(int fd, const char *message, enum patience patience) {
     char buffer[1536];
     struct text line = TEXT_ON(buffer);
     text_string(&line, "hakmem: ");
     append_printable(&line, message);
-    write_line_to(fd, &line);
+    write_line_to(fd, &line, patience);
 }
 
 COLD void report_line(const char *message) {
-    report_line_to(STDERR_FILENO, message);
+    report_line_to(STDERR_FILENO, message, PATIENCE_NONE);
 }
 
 COLD void report_fallback(enum fallback reason, size_t bytes) {

@@ -5,6 +5,8 @@
 #ifndef HAKMEM_OS_REPORT_H
 #define HAKMEM_OS_REPORT_H
 
+#include "os/write.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -44,7 +46,7 @@ void report_enable_diagnosis(bool on);
 void report_line(const char *message);
 /* Writes "hakmem: <message>" to `fd`, which is that of os_error_output: long after the start, the program may
  * have a file of its own where stderr was. Keeps errno. */
-void report_line_to(int fd, const char *message);
+void report_line_to(int fd, const char *message, enum patience patience);
 
 /* Writes one line that names the kind of misuse, `action` with `detail` behind it, the pointer and what is
  * known of its place, then aborts. `block_bytes` is the block's size class, 0 outside the tiny and mid lanes:

@@ -2,9 +2,12 @@
 #include "os/write.h"
 
 #include "base/bits.h"
+#include "base/text.h"
+#include "os/os.h"
 #include "os/signal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
@@ -13,6 +16,10 @@
 #include <unistd.h>
 
 #define PATIENCE_S 1
+/* A terminal may say that it has room, and have too little for a character that it writes as two: it is asked
+ * again so often, and so late, which is as long. */
+#define NAP_MS 10
+#define NAPS_MOST (PATIENCE_S * 1000 / NAP_MS)
 
 /* The signals that a write may send: nobody reads, or the file would be longer than the process's limit. */
 static const uint64_t signals_of_writes = OS_SIGNAL_BIT(SIGPIPE) | OS_SIGNAL_BIT(SIGXFSZ);
@@ -31,7 +38,7 @@ static COLD uint64_t hold_back(uint64_t *mask) {
 }
 
 /* Takes a pending signal of the set `ours` away, so that it does not reach the program. */
-static COLD void take_signal(uint64_t ours) {
+static RARE void take_signal(uint64_t ours) {
     struct timespec at_once = {0};
     while (syscall(SYS_rt_sigtimedwait, &ours, NULL, &at_once, sizeof ours) < 0 && errno == EINTR) {
     }
@@ -51,10 +58,8 @@ static COLD long write_some(int fd, const char *bytes, size_t length) {
     return written;
 }
 
-COLD bool os_has_room_in_time(int fd) {
-    if (fd < 0) { /* an error, which poll passes over */
-        return true;
-    }
+/* Waits for at most PATIENCE_S until `fd` has room; whether it has, or an error to report. */
+static RARE bool has_room_in_time(int fd) {
     struct timespec left = {.tv_sec = PATIENCE_S}; /* the kernel leaves in it what is left */
     struct pollfd what = {.fd = fd, .events = POLLOUT};
     long ready;
@@ -64,21 +69,37 @@ COLD bool os_has_room_in_time(int fd) {
     return ready > 0;
 }
 
-COLD int os_write_all(int fd, const char *bytes, size_t length, enum patience patience) {
+/* A descriptor of the terminal `fd` that does not block, as the program's own has to; -1 if it is none, or
+ * cannot be opened: where /proc is not there, and those of other users. */
+static RARE int open_terminal_again(int fd) {
+    char path[32] = "";
+    struct text name = TEXT_ON(path);
+    if (isatty(fd) == 0) {
+        return -1;
+    }
+    text_string(&name, "/proc/thread-self/fd/");
+    text_decimal(&name, (uint64_t)fd);
+    return (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+static COLD int write_all(int fd, const char *bytes, size_t length, enum patience patience) {
+    int refused = 0; /* so often in a row */
     while (length > 0) {
-        if (patience == PATIENCE_LIMITED && !os_has_room_in_time(fd)) {
+        if (patience == PATIENCE_LIMITED && !has_room_in_time(fd)) {
             return EAGAIN;
         }
         long written = write_some(fd, bytes, length);
         if (written > 0) {
+            refused = 0;
             bytes += written;
             length -= (size_t)written;
         } else if (written == 0) {
             return EIO;
         } else if (errno == EAGAIN) {
-            if (patience == PATIENCE_NONE || !os_has_room_in_time(fd)) {
+            if (patience == PATIENCE_NONE || !has_room_in_time(fd) || ++refused > NAPS_MOST) {
                 return EAGAIN;
             }
+            os_sleep_ms(refused > 1 ? NAP_MS : 0);
         } else if (errno != EINTR) {
             return errno;
         }
@@ -86,8 +107,20 @@ COLD int os_write_all(int fd, const char *bytes, size_t length, enum patience pa
     return 0;
 }
 
-void os_write(int fd, const char *bytes, size_t length) {
+COLD int os_write_all(int fd, const char *bytes, size_t length, enum patience patience) {
+    if (fd < 0) { /* for which poll would wait */
+        return EBADF;
+    }
+    int again = patience == PATIENCE_LIMITED ? open_terminal_again(fd) : -1;
+    int error = write_all(again < 0 ? fd : again, bytes, length, patience);
+    if (again >= 0) {
+        os_close(again);
+    }
+    return error;
+}
+
+void os_write(int fd, const char *bytes, size_t length, enum patience patience) {
     int saved_errno = errno;
-    (void)os_write_all(fd, bytes, length, PATIENCE_NONE); /* there is nobody to tell of an error */
+    (void)os_write_all(fd, bytes, length, patience); /* there is nobody to tell of an error */
     errno = saved_errno;
 }

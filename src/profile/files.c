@@ -61,7 +61,7 @@ static COLD bool begin_last(void) {
 }
 
 static COLD void report_failure(const struct option_file *file, int error) {
-    option_file_failed(file, ": the heap profile cannot be written (", error, ")");
+    option_file_failed(file, ": the heap profile cannot be written (", error, ")", PATIENCE_NONE);
 }
 
 /* Gives the file its name; false if the options' lock is held, and the caller may not wait. */

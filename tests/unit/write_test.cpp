@@ -1,4 +1,4 @@
-// Reports to a pipe: that nobody reads any more, or somebody reads slowly.
+// Reports to a pipe or a terminal: that nobody reads any more, or somebody reads slowly.
 #include "hakmem.h"
 
 #include <gtest/gtest.h>
@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <fcntl.h>
 #include <poll.h>
+#include <pty.h>
 #include <string>
 #include <thread>
 #include <unistd.h>
@@ -110,6 +111,34 @@ TEST(PipeThatWaits, IsGivenUpByTheStatisticsAtASignal) {
         ASSERT_EQ(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
         stats_write_in_time();
         std::_Exit(0);
+    };
+    EXPECT_EXIT(write_and_leave(), testing::ExitedWithCode(0), "");
+}
+
+// Writes single bytes to a terminal whose other end nobody reads, until it has no room or they are `most`;
+// returns how many.
+size_t fill(int terminal, size_t most) {
+    size_t written = 0;
+    fcntl(terminal, F_SETFL, O_NONBLOCK);
+    while (written < most && write(terminal, "x", 1) == 1) {
+        written++;
+    }
+    fcntl(terminal, F_SETFL, 0);
+    return written;
+}
+
+// The room that is left makes poll say that there is some, and is less than what is written.
+TEST(TerminalThatWaits, IsGivenUpByTheStatisticsAtASignal) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    const auto write_and_leave = [] {
+        alarm(60);
+        int full[2], has_room[2];
+        ASSERT_EQ(openpty(&full[0], &full[1], nullptr, nullptr, nullptr), 0);
+        ASSERT_EQ(openpty(&has_room[0], &has_room[1], nullptr, nullptr, nullptr), 0);
+        fill(has_room[1], fill(full[1], SIZE_MAX) - 300);
+        ASSERT_EQ(dup2(has_room[1], STDERR_FILENO), STDERR_FILENO);
+        stats_write_in_time();
+        std::_Exit(fcntl(STDERR_FILENO, F_GETFL) & O_NONBLOCK);
     };
     EXPECT_EXIT(write_and_leave(), testing::ExitedWithCode(0), "");
 }
