@@ -91,6 +91,7 @@ static RARE uint32_t find(void) {
 }
 
 static void before_fork(void) {
+    os_note_thread();
     note_found(heap_is_alone() && !decay_wants_thread() ? ALONE : find());
     if (found() == LOCKED) {
         lock_all();

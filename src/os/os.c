@@ -359,18 +359,32 @@ int os_thread_id(void) {
 }
 
 static int own_process;
-/* The thread pointer of the process's first thread, which it has in children, too; 0: unknown. */
-static uintptr_t first_thread;
+/* The thread pointer of the process's first thread, which it has in children, too; 0: unknown; or NO_THREAD,
+ * in a child of another one. relaxed everywhere: only the first thread looks for its own there */
+static _Atomic uintptr_t first_thread;
+#define NO_THREAD ((uintptr_t)1)
 
-void os_note_process(void) {
-    own_process = os_process_id();
-    if (first_thread == 0 && os_thread_id() == own_process) {
-        first_thread = (uintptr_t)__builtin_thread_pointer();
+static bool first_is_known(void) {
+    return atomic_load_explicit(&first_thread, memory_order_relaxed) != 0;
+}
+
+void os_note_thread(void) {
+    if (!first_is_known() && os_thread_id() == own_process) {
+        atomic_store_explicit(&first_thread, (uintptr_t)__builtin_thread_pointer(), memory_order_relaxed);
     }
 }
 
+void os_note_process(void) {
+    if (own_process != 0 && !first_is_known()) { /* the first thread notes itself before it forks */
+        atomic_store_explicit(&first_thread, NO_THREAD, memory_order_relaxed);
+    }
+    own_process = os_process_id();
+    os_note_thread();
+}
+
 COLD bool os_is_first_of_its_kin(void) {
-    return first_thread == 0 || first_thread == (uintptr_t)__builtin_thread_pointer();
+    uintptr_t first = atomic_load_explicit(&first_thread, memory_order_relaxed);
+    return first == 0 || first == (uintptr_t)__builtin_thread_pointer();
 }
 
 bool os_in_own_process(void) { /* every program comes here when it ends */

@@ -97,6 +97,9 @@ int os_thread_id(void);
 /* Remembers the calling process as the one whose memory this is. To be called when the library starts and in
  * a forked child, while there is one thread. */
 void os_note_process(void);
+/* Remembers the calling thread if it is the process's first. To be called before it forks: the library may
+ * have been loaded by another one. */
+void os_note_thread(void);
 /* Whether the caller is in the process that os_note_process has remembered. A process of another
  * number that runs here was not made by fork: it shares the memory with that one (vfork, clone), or
  * libc does not know of it. */

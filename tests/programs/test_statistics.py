@@ -173,6 +173,13 @@ def test_a_signal_is_answered_by_a_thread_that_has_the_stack_for_it(runner: Runn
     assert b"fall-backs" in finished.stderr
 
 
+def test_children_of_any_thread_answer_where_the_library_came_late(runner: Runner, builder: Builder) -> None:
+    program = builder.program("c/loaded_by_a_late_thread.c")
+    env = {"HAKMEM_STATS_SIGNAL": str(int(signal.SIGUSR1))}
+    finished = runner.run_plain([program, runner.library], env=env)
+    assert finished.stderr.count(b"fall-backs") == 2, finished
+
+
 def test_the_program_is_called_as_it_was_started(runner: Runner, builder: Builder) -> None:
     program = builder.program("c/title_of_its_own.c")
     assert runner.run([program]).stdout == b"title_of_its_own\n"
