@@ -75,7 +75,7 @@ static _Atomic bool waits_unlocked;
 static bool publishes; /* the option, as it was before main */
 
 /* Who may use `live` and the page. acquire in hold() pairs with the release in serve_now. */
-enum { NOBODY, SOMEBODY, HELD_FOR_EVER };
+enum { NOBODY, SOMEBODY, WRITES_STATISTICS, HELD_FOR_EVER };
 static _Atomic int holder;
 
 /* For the holder only. */
@@ -143,6 +143,13 @@ static COLD void undisturbed(void (*task)(void)) {
     os_restore_signals(&signals);
 }
 
+/* For the holder. */
+static RARE void write_statistics(void) {
+    atomic_store_explicit(&holder, WRITES_STATISTICS, memory_order_relaxed);
+    stats_write_in_time();
+    atomic_store_explicit(&holder, SOMEBODY, memory_order_relaxed);
+}
+
 static void answer_request(void) {
     if (!request_answer(live_page_now(), live.unlocked)) {
         atomic_store_explicit(&waits_unlocked, true, memory_order_relaxed);
@@ -179,7 +186,7 @@ OFTEN static bool hold(int how) {
 static uint64_t serve(uint64_t now_ms, enum heap_event_place place) {
     if (place != HEAP_EVENT_IN_BACKGROUND && atomic_load_explicit(&signalled, memory_order_relaxed) &&
         request_has_room() && atomic_exchange_explicit(&signalled, false, memory_order_relaxed)) {
-        undisturbed(stats_write_in_time);
+        undisturbed(write_statistics);
     }
     if (live.of_parent) {
         forget_page();
@@ -358,16 +365,24 @@ OFTEN void live_start(int stats_signal) {
     }
 }
 
-/* How long live_end waits for a publication or an answer that is under way. */
+/* How long live_end waits for a publication or an answer that is under way; and for statistics at a signal,
+ * which are given up where they are held up for a second. */
 #define END_PATIENCE_MS 100
+#define END_PATIENCE_FOR_STATISTICS_MS 2000
+
+static bool end_waits(int waited_ms) {
+    /* relaxed: how long is worth the wait */
+    bool writes = atomic_load_explicit(&holder, memory_order_relaxed) == WRITES_STATISTICS;
+    return waited_ms < (writes ? END_PATIENCE_FOR_STATISTICS_MS : END_PATIENCE_MS);
+}
 
 OFTEN void live_end(void) {
-    if (!publishes || !os_in_own_process()) {
+    if (atomic_load_explicit(&heap_event_listener, memory_order_relaxed) == NULL || !os_in_own_process()) {
         return;
     }
-    /* Held for ever, because threads that still run must not make another page. */
+    /* Held for ever, because threads that still run must not make another page, or write statistics. */
     bool held = hold(HELD_FOR_EVER);
-    for (int i = 0; i < END_PATIENCE_MS && !held; i++) {
+    for (int i = 0; !held && end_waits(i); i++) {
         os_sleep_ms(1);
         held = hold(HELD_FOR_EVER);
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -171,6 +172,24 @@ def test_a_signal_is_answered_by_a_thread_that_has_the_stack_for_it(runner: Runn
     program = builder.program("c/signal_with_little_stack.c", "-pthread")
     finished = runner.run([program], env={"HAKMEM_STATS_SIGNAL": str(int(signal.SIGUSR1))}, proven=False)
     assert b"fall-backs" in finished.stderr
+
+
+def test_the_end_of_the_process_waits_for_statistics_at_a_signal(runner: Runner, builder: Builder) -> None:
+    program = builder.program("c/ends_while_statistics_are_written.c")
+    env = {"HAKMEM_STATS_SIGNAL": str(int(signal.SIGUSR1)), "HAKMEM_STATS_JSON": "1"}
+    read_end, write_end = os.pipe()
+    fcntl.fcntl(write_end, fcntl.F_SETPIPE_SZ, 8192)
+    os.write(write_end, b" " * 4096)
+    with subprocess.Popen(
+        [program], env=runner.preloaded_environment(env), stdout=subprocess.PIPE, stderr=write_end
+    ) as process:
+        os.close(write_end)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ends\n"
+        with os.fdopen(read_end, "rb", buffering=0) as pipe:
+            text = b"".join(iter(lambda: pipe.read(512), b"")).decode()
+    assert text.count('{"schema"') == 2, text
+    json.loads(text[text.rindex('{"schema"') :])
 
 
 def test_children_of_any_thread_answer_where_the_library_came_late(runner: Runner, builder: Builder) -> None:
