@@ -112,8 +112,10 @@ static void *reserve(size_t bytes, size_t alignment) {
 }
 
 void *os_reserve(size_t bytes, size_t alignment) {
+    int saved_errno = errno;
     void *p = fault_due(OS_FAULT_RESERVE) ? NULL : reserve(bytes, alignment);
     if (p != NULL) {
+        errno = saved_errno; /* some places may have been occupied */
         set_dumped(p, bytes, false);
     }
     return p;

@@ -1,6 +1,8 @@
 // The kernel allows a process 65,530 mappings: the heap needs a few for each GiB, whatever the program does.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <fstream>
 #include <string>
@@ -25,6 +27,19 @@ std::size_t mappings() {
         lines++;
     }
     return lines;
+}
+
+// The program's own mappings are in the way of every place that is asked for.
+TEST(Mappings, ThatStandInTheWayLeaveErrnoAlone) {
+    constexpr std::size_t kAlignment = 1024 * kMiB;
+    for (int i = 0; i < 40; i++) {
+        void *own = mmap(nullptr, kMiB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        ASSERT_NE(own, MAP_FAILED);
+        errno = 0;
+        void *block = hak_aligned_alloc(kAlignment, kMiB);
+        ASSERT_NE(block, nullptr);
+        EXPECT_EQ(errno, 0);
+    }
 }
 
 TEST(Mappings, StayFewWhileGibibytesOfEveryLaneComeAndGo) {
