@@ -28,6 +28,9 @@
  * much may be free, up to CAUTION_MOST times as much. */
 #define WORTHLESS_PART 8
 #define CAUTION_MOST 4u
+/* Pages that have become free end that: first those of 1/WORTHLESS_PART of what is over, or of what may be
+ * free; twice as much after each time that this was worthless, too, up to 2^DOUBTS_MOST times. */
+#define DOUBTS_MOST 6u
 /* A look that finds 1/WORTHWHILE_PART of what it looks for was worth it, and halves how many times as much
  * that is. */
 #define WORTHWHILE_PART 2
@@ -51,6 +54,7 @@ static unsigned caution = 1; /* times slack_allowed that may be free; more than 
 /* Bytes of pages of which all blocks have become free since the last such round, and what the program held
  * then. */
 static size_t emptied, cautious_held;
+static unsigned doubts; /* rounds in a row, up to DOUBTS_MOST, that such pages brought about, in vain */
 static struct period {
     size_t purged;            /* bytes, and not taken again */
     bool mistaken;            /* some were taken again, in this period or the next */
@@ -123,6 +127,7 @@ static size_t excess(void) {
 static void note_end_of_round(const struct search *search, size_t over) {
     if (purged_ever - search->purged >= over / WORTHLESS_PART) {
         caution = 1;
+        doubts = 0;
     } else {
         caution = (unsigned)min_size((size_t)caution * 2, CAUTION_MOST);
         low = slack_resident();
@@ -137,16 +142,21 @@ static void count_again(size_t bytes) {
 }
 
 /* Pages of `bytes` are free now: where all such since a worthless round make another one worth it, or half of
- * what kept the others is gone, caution is. Lock held. */
+ * what kept the others is gone, caution is forgotten. Lock held. */
 static void note_emptied(size_t bytes) {
     count_again(bytes);
     emptied += bytes;
-    int64_t over = slack_resident() - slack_allowed() - grace_now();
-    bool is_worth_it =
-        over > 0 && (emptied >= (size_t)over / WORTHLESS_PART || arena_held_bytes() <= cautious_held / 2);
-    if (caution > 1 && is_worth_it) {
+    int64_t allowed = slack_allowed();
+    int64_t over = slack_resident() - allowed - grace_now();
+    if (caution == 1 || over <= 0) {
+        return;
+    }
+    size_t worth_it = (size_t)(over > allowed ? over : allowed) / WORTHLESS_PART << doubts;
+    bool half_is_gone = arena_held_bytes() < cautious_held / 2;
+    if (half_is_gone || emptied >= worth_it) {
         caution = 1;
         low = 0;
+        doubts = half_is_gone ? 0 : doubts + (doubts < DOUBTS_MOST);
     }
 }
 
@@ -177,6 +187,7 @@ static struct found look(struct search *search, uint32_t first, size_t again) {
     purged_ever += bytes;
     if (bytes >= wanted / WORTHWHILE_PART) {
         caution = caution > 1 ? caution / 2 : 1;
+        doubts = 0;
     }
     size_t over = excess();
     bool is_over = holes_round_is_over(search);

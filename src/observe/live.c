@@ -175,6 +175,12 @@ static void handle_request(enum heap_event_place place) {
     undisturbed(answer_request);
 }
 
+/* Whether to become the holder is worth a wait. */
+static COLD bool is_held_for_now(void) {
+    int how = atomic_load_explicit(&holder, memory_order_relaxed); /* relaxed: a hint */
+    return how == SOMEBODY || how == WRITES_STATISTICS;
+}
+
 /* Makes the caller the holder, SOMEBODY or HELD_FOR_EVER, without waiting; false if there is one. */
 OFTEN static bool hold(int how) {
     int found = NOBODY;
@@ -289,9 +295,7 @@ static COLD void serve_all(void) {
     if (atomic_load_explicit(&held_then, memory_order_relaxed) == 0) {
         return;
     }
-    /* relaxed: whether it is worth a try */
-    for (int i = 0; i < HOLDER_PATIENCE_MS && atomic_load_explicit(&holder, memory_order_relaxed) == SOMEBODY;
-         i++) {
+    for (int i = 0; i < HOLDER_PATIENCE_MS && is_held_for_now(); i++) {
         os_sleep_ms(1);
     }
     bool more = serve_now(os_now_ms(), HEAP_EVENT_ON_REQUEST);
@@ -376,17 +380,22 @@ static bool end_waits(int waited_ms) {
     return waited_ms < (writes ? END_PATIENCE_FOR_STATISTICS_MS : END_PATIENCE_MS);
 }
 
-OFTEN void live_end(void) {
+static bool stopped; /* the holder is for ever the thread that ends the process */
+
+OFTEN void live_stop(void) {
     if (atomic_load_explicit(&heap_event_listener, memory_order_relaxed) == NULL || !os_in_own_process()) {
         return;
     }
     /* Held for ever, because threads that still run must not make another page, or write statistics. */
-    bool held = hold(HELD_FOR_EVER);
-    for (int i = 0; !held && end_waits(i); i++) {
+    stopped = hold(HELD_FOR_EVER);
+    for (int i = 0; !stopped && end_waits(i); i++) {
         os_sleep_ms(1);
-        held = hold(HELD_FOR_EVER);
+        stopped = hold(HELD_FOR_EVER);
     }
-    if (held && live_page_now() != NULL && !live.of_parent) {
+}
+
+OFTEN void live_end(void) {
+    if (stopped && live_page_now() != NULL && !live.of_parent) {
         live_page_remove();
     }
 }

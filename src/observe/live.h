@@ -13,8 +13,10 @@
 /* Begins to listen to the heap's events, as the options say. Before main. `stats_signal`: the signal at which
  * the statistics are to be written, 0 for none. */
 void live_start(int stats_signal);
-/* Removes the page at the normal end of the process; no statistics are written at a signal any more. Waits
- * for some 0.1 s at most, and for 2 s where such ones are being written. */
+/* At the normal end of the process: from here on nothing is published, no request answered, and no statistics
+ * written at a signal. Waits for some 0.1 s at most, and for 2 s where such ones are being written. */
+void live_stop(void);
+/* After live_stop: removes the page. */
 void live_end(void);
 
 #endif

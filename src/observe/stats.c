@@ -156,8 +156,9 @@ COLD void stats_write_in_time(void) {
 }
 
 OFTEN void stats_at_exit(void) {
-    live_end(); /* first: what is written at a signal may go to the same file */
+    live_stop(); /* what is written at a signal may go to the same file */
     if (wanted_at_exit() || option_has_text(OPTION_STATS_FILE)) {
         stats_write();
     }
+    live_end(); /* last: a process that is held up here is still looked for */
 }

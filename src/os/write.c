@@ -11,15 +11,16 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
 #define PATIENCE_S 1
 /* A terminal may say that it has room, and have too little for a character that it writes as two: it is asked
- * again so often, and so late, which is as long. */
+ * again so late. */
 #define NAP_MS 10
-#define NAPS_MOST (PATIENCE_S * 1000 / NAP_MS)
 
 /* The signals that a write may send: nobody reads, or the file would be longer than the process's limit. */
 static const uint64_t signals_of_writes = OS_SIGNAL_BIT(SIGPIPE) | OS_SIGNAL_BIT(SIGXFSZ);
@@ -69,12 +70,24 @@ static RARE bool has_room_in_time(int fd) {
     return ready > 0;
 }
 
+/* Of the kernel's list of devices: /dev/tty is whichever terminal controls the process now, and to open
+ * /dev/ptmx makes another one. */
+#define ALTERNATE_CONSOLES 5
+#define TTY 0
+#define PTMX 2
+
+static RARE bool is_terminal_by_itself(int fd) {
+    struct stat found;
+    return isatty(fd) != 0 && fstat(fd, &found) == 0 && found.st_rdev != makedev(ALTERNATE_CONSOLES, TTY) &&
+           found.st_rdev != makedev(ALTERNATE_CONSOLES, PTMX);
+}
+
 /* A descriptor of the terminal `fd` that does not block, as the program's own has to; -1 if it is none, or
  * cannot be opened: where /proc is not there, and those of other users. */
 static RARE int open_terminal_again(int fd) {
     char path[32] = "";
     struct text name = TEXT_ON(path);
-    if (isatty(fd) == 0) {
+    if (!is_terminal_by_itself(fd)) {
         return -1;
     }
     text_string(&name, "/proc/thread-self/fd/");
@@ -83,23 +96,27 @@ static RARE int open_terminal_again(int fd) {
 }
 
 static COLD int write_all(int fd, const char *bytes, size_t length, enum patience patience) {
-    int refused = 0; /* so often in a row */
+    uint64_t taken_ms = os_now_ms(); /* when it last took something */
+    bool refused = false;            /* since then */
     while (length > 0) {
         if (patience == PATIENCE_LIMITED && !has_room_in_time(fd)) {
             return EAGAIN;
         }
         long written = write_some(fd, bytes, length);
         if (written > 0) {
-            refused = 0;
+            taken_ms = os_now_ms();
+            refused = false;
             bytes += written;
             length -= (size_t)written;
         } else if (written == 0) {
             return EIO;
         } else if (errno == EAGAIN) {
-            if (patience == PATIENCE_NONE || !has_room_in_time(fd) || ++refused > NAPS_MOST) {
+            if (patience == PATIENCE_NONE || !has_room_in_time(fd) ||
+                os_now_ms() - taken_ms > (uint64_t)PATIENCE_S * 1000) {
                 return EAGAIN;
             }
-            os_sleep_ms(refused > 1 ? NAP_MS : 0);
+            os_sleep_ms(refused ? NAP_MS : 0);
+            refused = true;
         } else if (errno != EINTR) {
             return errno;
         }
