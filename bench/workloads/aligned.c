@@ -1,5 +1,5 @@
 /* Aligned blocks: cache lines of their own, rows for vector instructions, and pages. */
-#include "bench.h"
+#include "replace.h"
 
 static uint64_t slots = 1000, operations = 1000000, threads = 1;
 
@@ -72,53 +72,33 @@ struct block {
 };
 
 /* What a program that writes and reads rows does to them is left out: a byte of each page, and the last. */
-static struct block new_block(struct bench_random *random) {
+static void put(void *item, struct bench_random *random) {
+    struct block *block = item;
     const struct use *use = uses[bench_random_below(random, BENCH_COUNT_OF(uses))];
     size_t alignment = use->alignments[bench_random_below(random, 2)];
     size_t asked = bench_random_scaled(random, use->least, use->most);
     size_t size = (asked + alignment - 1) & ~(alignment - 1); /* as C11 has it for aligned_alloc */
-    struct block block = {aligned_block(use, alignment, size), size};
+    *block = (struct block){aligned_block(use, alignment, size), size};
     if (bench.verify) {
-        bench_fill(block.bytes, size);
+        bench_fill(block->bytes, size);
     } else {
-        bench_touch_pages(block.bytes, size);
-        block.bytes[size - 1] = 1;
+        bench_touch_pages(block->bytes, size);
+        block->bytes[size - 1] = 1;
     }
-    return block;
 }
 
-static void drop(struct block block) {
-    if (!bench.verify && (block.bytes[0] != 1 || block.bytes[block.size - 1] != 1)) {
-        bench_fail("damaged block: %p of %zu bytes: its first or last byte is not 1", (void *)block.bytes,
-                   block.size);
+static void drop(const void *item) {
+    const struct block *block = item;
+    if (!bench.verify && (block->bytes[0] != 1 || block->bytes[block->size - 1] != 1)) {
+        bench_fail("damaged block: %p of %zu bytes: its first or last byte is not 1", (void *)block->bytes,
+                   block->size);
     }
-    bench_free(block.bytes);
-}
-
-static void replace(struct bench_worker *worker, void *unused) {
-    (void)unused;
-    struct bench_random *random = &worker->random;
-    struct block *blocks = bench_table(slots, sizeof *blocks);
-    for (size_t i = 0; i < slots; i++) {
-        blocks[i] = new_block(random);
-    }
-    bench_begin(worker);
-    for (uint64_t i = 0; i < operations; i++) {
-        struct block *block = &blocks[bench_random_below(random, slots)];
-        drop(*block);
-        *block = new_block(random);
-    }
-    bench_end(worker);
-    for (size_t i = 0; i < slots; i++) {
-        drop(blocks[i]);
-    }
+    bench_free(block->bytes);
 }
 
 int main(int argc, char **argv) {
     bench_start(&workload, argc, argv);
-    double seconds = bench_run((unsigned)threads, replace, NULL);
-    struct bench_figure figures[] = {{"threads", (double)threads},
-                                     {"live_blocks", (double)(slots * threads)}};
-    bench_report(operations * threads, seconds, figures, BENCH_COUNT_OF(figures));
+    const struct replacement replacement = {sizeof(struct block), put, drop, slots, operations, threads};
+    replace_and_report(&replacement);
     return 0;
 }

@@ -1,5 +1,5 @@
 /* Tables and records that come zeroed from calloc: filled, or used here and there, then read and dropped. */
-#include "bench.h"
+#include "replace.h"
 
 /* Of a table that is hardly filled, one in so many words is used. */
 #define SPARSE 16
@@ -47,75 +47,55 @@ struct table {
     uint64_t sum;
 };
 
-static void put(struct table *table, size_t at, uint64_t value) {
+static void add(struct table *table, size_t at, uint64_t value) {
     table->words[at] += value;
     table->sum += value;
 }
 
-static struct table new_table(struct bench_random *random) {
+static void put(void *item, struct bench_random *random) {
+    struct table *table = item;
     size_t count = (bench_random_scaled(random, min, max) + sizeof(uint64_t) - 1) / sizeof(uint64_t);
-    struct table table = {.words = bench_calloc(count), .read = count};
+    *table = (struct table){.words = bench_calloc(count), .read = count};
     if (bench.verify) {
-        return table;
+        return;
     }
     size_t few = 1 + count / SPARSE;
     switch (bench_random_below(random, 4)) {
     case FILLED:
         for (size_t i = 0; i < count; i++) {
-            put(&table, i, count ^ i);
+            add(table, i, count ^ i);
         }
         break;
     case BEGUN:
-        table.read = few;
+        table->read = few;
         for (size_t i = 0; i < few; i++) {
-            put(&table, i, count ^ i);
+            add(table, i, count ^ i);
         }
         break;
     default:
         for (size_t i = 0; i < few; i++) {
-            put(&table, bench_random_below(random, count), count ^ i);
+            add(table, bench_random_below(random, count), count ^ i);
         }
     }
-    return table;
 }
 
-static void drop(struct table table) {
+static void drop(const void *item) {
+    const struct table *table = item;
     uint64_t sum = 0;
-    for (size_t i = 0; i < table.read && !bench.verify; i++) {
-        sum += table.words[i];
+    for (size_t i = 0; i < table->read && !bench.verify; i++) {
+        sum += table->words[i];
     }
-    if (sum != table.sum) {
+    if (sum != table->sum) {
         bench_fail("damaged block: %p: its words are not those that were put into zeroed memory",
-                   (void *)table.words);
+                   (void *)table->words);
     }
-    bench_free(table.words);
-}
-
-static void replace(struct bench_worker *worker, void *unused) {
-    (void)unused;
-    struct bench_random *random = &worker->random;
-    struct table *tables = bench_table(slots, sizeof *tables);
-    for (size_t i = 0; i < slots; i++) {
-        tables[i] = new_table(random);
-    }
-    bench_begin(worker);
-    for (uint64_t i = 0; i < operations; i++) {
-        struct table *table = &tables[bench_random_below(random, slots)];
-        drop(*table);
-        *table = new_table(random);
-    }
-    bench_end(worker);
-    for (size_t i = 0; i < slots; i++) {
-        drop(tables[i]);
-    }
+    bench_free(table->words);
 }
 
 int main(int argc, char **argv) {
     bench_start(&workload, argc, argv);
     bench_require_range(min, max);
-    double seconds = bench_run((unsigned)threads, replace, NULL);
-    struct bench_figure figures[] = {{"threads", (double)threads},
-                                     {"live_blocks", (double)(slots * threads)}};
-    bench_report(operations * threads, seconds, figures, BENCH_COUNT_OF(figures));
+    const struct replacement replacement = {sizeof(struct table), put, drop, slots, operations, threads};
+    replace_and_report(&replacement);
     return 0;
 }
