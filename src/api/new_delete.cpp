@@ -18,7 +18,8 @@
 #include <dlfcn.h>
 #include <link.h>
 
-extern "C" void report_line(const char *message); // os/report.h, which only C can read
+#include "os/report.h"
+
 // Where the library begins and ends: the linker's names.
 extern "C" const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern "C" const char _end[] __attribute__((visibility("hidden")));

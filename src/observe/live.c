@@ -380,21 +380,19 @@ static bool end_waits(int waited_ms) {
     return waited_ms < (writes ? END_PATIENCE_FOR_STATISTICS_MS : END_PATIENCE_MS);
 }
 
-static bool stopped; /* the holder is for ever the thread that ends the process */
-
 OFTEN void live_stop(void) {
     if (atomic_load_explicit(&heap_event_listener, memory_order_relaxed) == NULL || !os_in_own_process()) {
         return;
     }
     /* Held for ever, because threads that still run must not make another page, or write statistics. */
-    stopped = hold(HELD_FOR_EVER);
-    for (int i = 0; !stopped && end_waits(i); i++) {
+    for (int i = 0; !hold(HELD_FOR_EVER) && end_waits(i); i++) {
         os_sleep_ms(1);
-        stopped = hold(HELD_FOR_EVER);
     }
 }
 
 OFTEN void live_end(void) {
+    /* relaxed: only this thread makes it so */
+    bool stopped = atomic_load_explicit(&holder, memory_order_relaxed) == HELD_FOR_EVER;
     if (stopped && live_page_now() != NULL && !live.of_parent) {
         live_page_remove();
     }

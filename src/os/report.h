@@ -11,6 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Why something did not go the way it should. */
 enum fallback {
     FALLBACK_LIBC_FORCED,  /* HAKMEM_FORCE_LIBC_ALLOC, or pages of another size */
@@ -51,7 +55,11 @@ void report_line_to(int fd, const char *message, enum patience patience);
 /* Writes one line that names the kind of misuse, `action` with `detail` behind it, the pointer and what is
  * known of its place, then aborts. `block_bytes` is the block's size class, 0 outside the tiny and mid lanes:
  * then `lane` is named. `slab` is 0 where there is none. */
-_Noreturn void report_misuse(const char *action, const char *detail, const void *pointer, const char *lane,
-                             size_t block_bytes, uintptr_t slab);
+void report_misuse(const char *action, const char *detail, const void *pointer, const char *lane,
+                   size_t block_bytes, uintptr_t slab) __attribute__((noreturn));
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -95,28 +95,34 @@ static RARE int open_terminal_again(int fd) {
     return (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
+/* Whether a descriptor that says it has room has taken nothing since `*since_ms`, 0 at first, for as long as
+ * anybody waits. Naps, but for the first time. */
+static RARE bool is_refused_for_long(uint64_t *since_ms) {
+    if (*since_ms == 0) {
+        *since_ms = os_now_ms();
+        return false;
+    }
+    os_sleep_ms(NAP_MS);
+    return os_now_ms() - *since_ms > (uint64_t)PATIENCE_S * 1000;
+}
+
 static COLD int write_all(int fd, const char *bytes, size_t length, enum patience patience) {
-    uint64_t taken_ms = os_now_ms(); /* when it last took something */
-    bool refused = false;            /* since then */
+    uint64_t refused_ms = 0;
     while (length > 0) {
         if (patience == PATIENCE_LIMITED && !has_room_in_time(fd)) {
             return EAGAIN;
         }
         long written = write_some(fd, bytes, length);
         if (written > 0) {
-            taken_ms = os_now_ms();
-            refused = false;
+            refused_ms = 0;
             bytes += written;
             length -= (size_t)written;
         } else if (written == 0) {
             return EIO;
         } else if (errno == EAGAIN) {
-            if (patience == PATIENCE_NONE || !has_room_in_time(fd) ||
-                os_now_ms() - taken_ms > (uint64_t)PATIENCE_S * 1000) {
+            if (patience == PATIENCE_NONE || !has_room_in_time(fd) || is_refused_for_long(&refused_ms)) {
                 return EAGAIN;
             }
-            os_sleep_ms(refused ? NAP_MS : 0);
-            refused = true;
         } else if (errno != EINTR) {
             return errno;
         }

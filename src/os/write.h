@@ -9,6 +9,10 @@
 
 #include <stddef.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* How long a write waits where a descriptor has no room. */
 enum patience {
     PATIENCE_NONE, /* not at all, if the descriptor does not block (somebody may have made a pipe so) */
@@ -25,5 +29,9 @@ int os_write_all(int fd, const char *bytes, size_t length, enum patience patienc
 
 /* Writes as much of the bytes as can be; keeps errno. */
 void os_write(int fd, const char *bytes, size_t length, enum patience patience);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

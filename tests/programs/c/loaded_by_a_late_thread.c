@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* More than enough slow paths until the signal is looked at: each 8th block of this size is one. */
+/* More than enough slow paths until the signal is looked at: each 32nd block of this size is one. */
 #define BLOCKS 200000
 #define BLOCK_BYTES 100000
 
