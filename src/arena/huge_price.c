@@ -1,7 +1,7 @@
 #include "arena/huge_price.h"
 
 #include "base/bits.h"
-#include "os/os.h"
+#include "os/clock.h"
 
 /* A huge page that takes so long is slow. */
 #define SLOW_NS 1500000u

@@ -2,7 +2,7 @@
 
 #include "base/bits.h"
 #include "os/cgroup.h"
-#include "os/os.h"
+#include "os/clock.h"
 
 #include <stdatomic.h>
 

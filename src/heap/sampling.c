@@ -8,6 +8,7 @@
 #include "heap/idle_caches.h"
 #include "heap/registry.h"
 #include "heap/runtime.h"
+#include "os/clock.h"
 #include "os/os.h"
 #include "profile/files.h"
 #include "profile/poisson.h"

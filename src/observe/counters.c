@@ -3,6 +3,7 @@
 #include "arena/arena.h"
 #include "heap/heap_table.h"
 #include "heap/stock.h"
+#include "os/clock.h"
 #include "os/os.h"
 
 #include <string.h>

@@ -7,6 +7,7 @@
 #include "observe/counters.h"
 #include "observe/sites_text.h"
 #include "observe/uptime.h"
+#include "os/clock.h"
 #include "os/os.h"
 #include "os/program.h"
 #include "os/resident.h"

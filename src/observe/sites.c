@@ -2,7 +2,7 @@
 
 #include "base/bits.h"
 #include "observe/census.h"
-#include "os/os.h"
+#include "os/clock.h"
 #include "os/pages.h"
 #include "os/report.h"
 

@@ -1,7 +1,7 @@
 #include "observe/uptime.h"
 
 #include "base/bits.h"
-#include "os/os.h"
+#include "os/clock.h"
 
 #include <stdatomic.h>
 

@@ -1,7 +1,7 @@
 #include "os/backoff.h"
 
 #include "base/bits.h"
-#include "os/os.h"
+#include "os/clock.h"
 
 COLD bool backoff_holds(const struct backoff *backoff) {
     uint64_t until = atomic_load_explicit(&backoff->until_ms, memory_order_relaxed);

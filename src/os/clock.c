@@ -1,14 +1,15 @@
 #include "os/clock.h"
 
-#include <errno.h>
+#include "os/call.h"
+
 #include <stdatomic.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 static struct timespec read_clock(clockid_t clock) {
     struct timespec now = {0};
-    int saved_errno = errno;
-    clock_gettime(clock, &now);
-    errno = saved_errno;
+    KEEPING_ERRNO(int, clock_gettime(clock, &now));
     return now;
 }
 
@@ -44,6 +45,20 @@ static uint64_t in_ns(struct timespec time) {
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
+static uint64_t in_ms(struct timespec time) {
+    return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
+}
+
+uint64_t os_now_ms(void) {
+    return in_ms(read_clock(CLOCK_MONOTONIC_COARSE));
+}
+
+uint64_t os_now_ms_by_call(void) {
+    struct timespec now = {0};
+    KEEPING_ERRNO(long, syscall(SYS_clock_gettime, CLOCK_MONOTONIC_COARSE, &now));
+    return in_ms(now);
+}
+
 uint64_t os_now_ns(void) {
     return in_ns(read_clock(CLOCK_MONOTONIC)) + stalled_ns();
 }
@@ -53,6 +68,5 @@ uint64_t os_thread_ns(void) {
 }
 
 uint64_t os_real_ms(void) {
-    struct timespec now = read_clock(CLOCK_REALTIME);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    return in_ms(read_clock(CLOCK_REALTIME));
 }

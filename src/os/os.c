@@ -321,22 +321,6 @@ void os_sleep_ms(uint64_t ms) {
     KEEPING_ERRNO(long, syscall(SYS_nanosleep, &time, NULL));
 }
 
-static uint64_t milliseconds(struct timespec time) {
-    return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
-}
-
-uint64_t os_now_ms(void) {
-    struct timespec now = {0};
-    KEEPING_ERRNO(int, clock_gettime(CLOCK_MONOTONIC_COARSE, &now));
-    return milliseconds(now);
-}
-
-uint64_t os_now_ms_by_call(void) {
-    struct timespec now = {0};
-    KEEPING_ERRNO(long, syscall(SYS_clock_gettime, CLOCK_MONOTONIC_COARSE, &now));
-    return milliseconds(now);
-}
-
 bool os_pages_are_known(void) {
     return getauxval(AT_PAGESZ) == OS_PAGE_BYTES;
 }

@@ -81,11 +81,6 @@ bool os_renew(void *address, size_t bytes);
 
 /* Sleeps, less if a signal comes; no cancellation point. */
 void os_sleep_ms(uint64_t ms);
-/* Milliseconds of a clock that only goes forward, good to a few of them and cheap. */
-uint64_t os_now_ms(void);
-/* os_now_ms by a system call, for small programs: libc's function is in pages that they have no other use
- * for, and each one that is mapped brings fifteen more. */
-uint64_t os_now_ms_by_call(void);
 
 /* How many calls into the kernel this layer has made for memory. */
 uint64_t os_call_count(void);

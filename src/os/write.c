@@ -3,6 +3,7 @@
 
 #include "base/bits.h"
 #include "base/text.h"
+#include "os/clock.h"
 #include "os/os.h"
 #include "os/signal.h"
 

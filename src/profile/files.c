@@ -4,6 +4,7 @@
 #include "base/bits.h"
 #include "options/file.h"
 #include "options/options.h"
+#include "os/clock.h"
 #include "os/kept.h"
 #include "os/os.h"
 #include "os/report.h"

@@ -3,6 +3,7 @@
 #include "arena/page_map.h"
 #include "base/floating.h"
 #include "options/options.h"
+#include "os/clock.h"
 #include "os/os.h"
 #include "os/pages.h"
 #include "os/report.h"

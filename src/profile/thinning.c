@@ -1,6 +1,6 @@
 #include "profile/thinning.h"
 
-#include "os/os.h"
+#include "os/clock.h"
 #include "profile/internal.h"
 #include "profile/poisson.h"
 
