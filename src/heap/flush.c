@@ -18,7 +18,11 @@ struct spot {
 static RARE _Noreturn void report_block(const char *action, const char *detail, const void *block,
                                         const struct slab *slab) {
     size_t bytes = slab == NULL ? 0 : size_classes[slab->size_class].bytes;
-    report_misuse(action, detail, block, "unknown", bytes, slab == NULL ? 0 : arena_address(slab));
+    report_misuse(&(struct misuse){.action = action,
+                                   .detail = detail,
+                                   .pointer = block,
+                                   .block_bytes = bytes,
+                                   .slab = slab == NULL ? 0 : arena_address(slab)});
 }
 
 #define DOUBLE_FREE "double free"
@@ -52,23 +56,23 @@ static inline bool find(const void *block, struct spot *spot, const struct size_
 static RARE _Noreturn void report_odd(const char *action, const void *block) {
     struct region *region = region_of((uintptr_t)block);
     if (region == NULL) {
-        report_block(action, " (not a block of this heap)", block, NULL);
+        report_block(action, "not a block of this heap", block, NULL);
     }
     struct slab *slab = region_slab(region, region_run_index(region, (uintptr_t)block));
     /* relaxed, here and below: as in is_block */
     if (!slab_state_has_blocks(atomic_load_explicit(&slab->state, memory_order_relaxed))) {
-        report_block(strcmp(action, INVALID_FREE) == 0 ? DOUBLE_FREE : action,
-                     " (its slab is no longer in use)", block, slab);
+        report_block(strcmp(action, INVALID_FREE) == 0 ? DOUBLE_FREE : action, "its slab is no longer in use",
+                     block, slab);
     }
     const struct size_class *c = &size_classes[slab->size_class];
     size_t offset = (uintptr_t)block - arena_address(slab);
     if (offset % c->bytes != 0) {
-        report_block(action, " (not the start of a block)", block, slab);
+        report_block(action, "not the start of a block", block, slab);
     }
     if (offset / c->bytes >= atomic_load_explicit(&slab->bump, memory_order_relaxed)) {
-        report_block(action, " (a block that was never allocated)", block, slab);
+        report_block(action, "a block that was never allocated", block, slab);
     }
-    report_block(action, "", block, slab); /* nothing is wrong by now: two threads' doing */
+    report_block(action, NULL, block, slab); /* nothing is wrong by now: two threads' doing */
 }
 
 void heap_check_block(const char *action, const void *block) {
@@ -82,7 +86,7 @@ void heap_check_block(const char *action, const void *block) {
 static RARE _Noreturn void report_twice(const struct slab *slab, unsigned word, uint64_t twice) {
     size_t number = word * 64 + bit_lowest(twice);
     uintptr_t block = arena_address(slab) + number * size_classes[slab->size_class].bytes;
-    report_block(DOUBLE_FREE, "", (void *)block, slab);
+    report_block(DOUBLE_FREE, NULL, (void *)block, slab);
 }
 
 /* Does what slab_put has told of: see enum slab_event. */
@@ -117,7 +121,7 @@ static ALWAYS_INLINE void put(struct heap *heap, struct slab *slab, const struct
 static ALWAYS_INLINE uint64_t add(uint64_t mask, size_t number, const void *block, const struct slab *slab) {
     uint64_t bit = (uint64_t)1 << number % 64;
     if (UNLIKELY((mask & bit) != 0)) {
-        report_block(DOUBLE_FREE, "", block, slab); /* before another thread gets the first */
+        report_block(DOUBLE_FREE, NULL, block, slab); /* before another thread gets the first */
     }
     return mask | bit;
 }

@@ -140,7 +140,8 @@ static void require_libc(const void *p, const char *action) {
     if (stray_has_ended((uintptr_t)p)) {
         large_report_gone(action, p);
     }
-    report_misuse(action, " (neither a block of HAKMEM nor of libc)", p, "none", 0, 0);
+    report_misuse(&(struct misuse){
+        .action = action, .detail = "neither a block of HAKMEM nor of libc", .pointer = p, .lane = "none"});
 }
 
 void *foreign_malloc(size_t size) {

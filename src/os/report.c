@@ -116,25 +116,28 @@ COLD void report_fallback(enum fallback reason, size_t bytes) {
     write_line(&line);
 }
 
-COLD void report_misuse(const char *action, const char *detail, const void *pointer, const char *lane,
-                        size_t block_bytes, uintptr_t slab) {
+COLD void report_misuse(const struct misuse *misuse) {
     char buffer[256];
     struct text line = TEXT_ON(buffer);
     text_string(&line, "hakmem: ");
-    text_string(&line, action);
-    text_string(&line, detail);
+    text_string(&line, misuse->action);
+    if (misuse->detail != NULL) {
+        text_string(&line, " (");
+        text_string(&line, misuse->detail);
+        text_string(&line, ")");
+    }
     text_string(&line, ": pointer ");
-    text_hex(&line, (uintptr_t)pointer);
+    text_hex(&line, (uintptr_t)misuse->pointer);
     text_string(&line, ", size class ");
-    if (block_bytes != 0) {
-        text_decimal(&line, block_bytes);
+    if (misuse->block_bytes != 0) {
+        text_decimal(&line, misuse->block_bytes);
         text_string(&line, " B");
     } else {
-        text_string(&line, lane);
+        text_string(&line, misuse->lane != NULL ? misuse->lane : "unknown");
     }
     text_string(&line, ", slab ");
-    if (slab != 0) {
-        text_hex(&line, slab);
+    if (misuse->slab != 0) {
+        text_hex(&line, misuse->slab);
     } else {
         text_string(&line, "none");
     }

@@ -52,11 +52,17 @@ void report_line(const char *message);
  * have a file of its own where stderr was. Keeps errno. */
 void report_line_to(int fd, const char *message, enum patience patience);
 
-/* Writes one line that names the kind of misuse, `action` with `detail` behind it, the pointer and what is
- * known of its place, then aborts. `block_bytes` is the block's size class, 0 outside the tiny and mid lanes:
- * then `lane` is named. `slab` is 0 where there is none. */
-void report_misuse(const char *action, const char *detail, const void *pointer, const char *lane,
-                   size_t block_bytes, uintptr_t slab) __attribute__((noreturn));
+struct misuse {
+    const char *action; /* what the program did */
+    const char *detail; /* why that is misuse; NULL if it goes without saying */
+    const void *pointer;
+    size_t block_bytes; /* the block's size class; 0 outside the tiny and mid lanes, or not known */
+    const char *lane;   /* named where there is no size class; NULL if that is not known either */
+    uintptr_t slab;     /* 0 if there is none */
+};
+
+/* Writes one line that names the misuse, the pointer and what is known of its place, then aborts. */
+void report_misuse(const struct misuse *misuse) __attribute__((noreturn));
 
 #ifdef __cplusplus
 }
