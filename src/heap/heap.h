@@ -170,6 +170,7 @@ struct heap {
     _Atomic uint64_t remote_base;
     size_t remote_bytes;            /* of the remote buffer's blocks */
     void **slots_free, **slots_end; /* what is left of the room for magazines' arrays, behind the heap */
+    size_t room_bytes;              /* of blocks that the magazines have, or had, room for */
     struct search search;           /* the owner's, for holes */
     uint32_t asked_last;            /* id of the heap that adopt_slab asked last */
     uint32_t trimmed;               /* the class whose magazine trim_some looked at last */

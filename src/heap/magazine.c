@@ -5,6 +5,7 @@
 #include "heap/event.h"
 #include "heap/flush.h"
 #include "heap/parcel.h"
+#include "heap/reclaim.h"
 #include "heap/stock.h"
 #include "os/clock.h"
 #include "os/report.h"
@@ -118,6 +119,7 @@ static void event_at_intervals(struct heap *heap, const _Atomic uint64_t *counte
     if (atomic_load_explicit(counter, memory_order_relaxed) % EVENT_INTERVAL == 0) { /* relaxed: its own */
         heap_event(HEAP_EVENT_IN_PROGRAM);
         trim_some(heap, TRIMMED_AT_ONCE);
+        heap_reclaim_look(heap);
     }
 }
 
@@ -169,7 +171,9 @@ static bool grow(struct heap *heap, struct magazine *m, unsigned size_class) {
     m->base = array;
     m->top = array + held;
     set_capacity(m, capacity);
+    heap->room_bytes += (capacity - had) * size_classes[size_class].bytes;
     count(&heap->counters.magazine_growths, 1);
+    heap_reclaim_look(heap);
     return true;
 }
 

@@ -15,11 +15,13 @@
  */
 #include "heap/reclaim.h"
 
+#include "arena/decay.h"
 #include "heap/registry.h"
 #include "options/options.h"
 #include "os/asleep.h"
 #include "os/environment.h"
 #include "os/os.h"
+#include "os/program.h"
 
 /* Looks that are left out at a thread that was awake each time, at most. */
 #define WAIT_MOST 16
@@ -160,6 +162,12 @@ bool heap_reclaim_idle(void) {
     bool warm = heap_cool_abandoned();
     heap_trim_abandoned();
     return more || warm;
+}
+
+void heap_reclaim_request(void) {
+    if (os_program_has_threads() && !decay_is_on()) {
+        decay_request();
+    }
 }
 
 int heap_some_thread(void) {

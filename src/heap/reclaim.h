@@ -11,6 +11,18 @@
 /* Takes the heap from its thread if that sleeps in a system call, and abandons it: the thread gets another
  * one when it next needs one. Not to be called by the owner. See reclaim.c for why that is safe. */
 bool heap_reclaim(struct heap *heap);
+/* What makes a heap worth a thread that looks after it: so much its magazines have room for, and may hold
+ * when the owner falls asleep; or an id from this one on, which shows that there are many threads. */
+#define RECLAIM_WORTH_BYTES ((size_t)512 << 10)
+#define RECLAIM_WORTH_ID 8
+/* Sees that the library's thread is there, in a program with threads. */
+void heap_reclaim_request(void);
+/* Owner: to be called now and then, for heap_reclaim_request. */
+static inline void heap_reclaim_look(const struct heap *heap) {
+    if (UNLIKELY(heap->room_bytes > RECLAIM_WORTH_BYTES || heap->id >= RECLAIM_WORTH_ID)) {
+        heap_reclaim_request();
+    }
+}
 /* Background thread: calls heap_reclaim for all heaps whose threads look idle, and cools and trims abandoned
  * ones. False if nothing of that may be left to be done soon. */
 bool heap_reclaim_idle(void);

@@ -177,6 +177,12 @@ static void purge_between(char *from, char *to) {
     }
 }
 
+/* Of a heap whose magazines are, or are to be, zero. */
+static void forget_arrays(struct heap *heap) {
+    heap->slots_free = heap_first_slot(heap);
+    heap->room_bytes = 0;
+}
+
 /* Gives back the pages of a heap that is in no list and whose magazines are empty: those of the magazines,
  * and of their arrays, which new ones replace when they are needed. So go those of what lies between, unless
  * other threads need it: slabs may be in the lists, and a parcel on its way. */
@@ -187,7 +193,7 @@ static void trim(struct heap *heap) {
         memset(heap->magazines, 0, alone);
     }
     memset((char *)heap->magazines + alone, 0, sizeof heap->magazines - alone);
-    heap->slots_free = heap_first_slot(heap);
+    forget_arrays(heap);
     bool closed = parcels_close(heap);
     lock_acquire(&heap->lock); /* nobody adds to the lists meanwhile */
     bin_drain_inbox(heap);
@@ -319,7 +325,7 @@ RARE void heap_lock_for_fork(void) {
  * slabs serve the next thread. */
 static void clear_after_fork(struct heap *heap) {
     memset(heap->magazines, 0, sizeof heap->magazines);
-    heap->slots_free = heap_first_slot(heap);
+    forget_arrays(heap);
     heap->owner.slot = NULL;
     atomic_store_explicit(&heap->busy, 0, memory_order_relaxed); /* relaxed: there is one thread */
     heap_empty_remote(heap);

@@ -1,6 +1,6 @@
 #include "heap/thread.h"
 
-#include "arena/decay.h"
+#include "heap/reclaim.h"
 #include "heap/registry.h"
 #include "heap/runtime.h"
 #include "os/report.h"
@@ -64,10 +64,6 @@ NOINLINE struct heap *thread_heap_make_to_free(uint32_t owner) {
     return thread_heap_make();
 }
 
-/* The id from which on a heap shows that there are many threads: what those hold that sleep is worth a thread
- * that looks after it. */
-#define THREADS_WORTH_A_LOOK 8
-
 NOINLINE struct heap *thread_heap_make(void) {
     runtime_start();
     if (thread_ended) {
@@ -80,9 +76,7 @@ NOINLINE struct heap *thread_heap_make(void) {
     if (heap != NULL) {
         thread_wants = 0;
         atomic_store_explicit(&thread_self.heap, heap, memory_order_relaxed); /* relaxed: its own */
-        if (heap->id >= THREADS_WORTH_A_LOOK) {
-            decay_request();
-        }
+        heap_reclaim_look(heap);
         if (has_key && pthread_setspecific(key, heap) != 0) { /* may allocate: the heap is there already */
             heap_keep(heap);
         }

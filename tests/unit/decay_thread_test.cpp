@@ -17,6 +17,7 @@
 #include <future>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "support/decay.h"
 #include "support/faults.h"
@@ -128,6 +129,90 @@ TEST_F(DecayThread, TakesTheCachesOfAThreadThatSleepsAfterItHasComputedForLong) 
         end.get_future().wait();
     });
     EXPECT_TRUE(happens([&] { return reclaimed() > before; }));
+    end.set_value();
+    worker.join();
+}
+
+// Has the calling thread take `more` + 12 blocks of each size from 1 to 32 KiB and free twelve of each, which
+// all stay in its caches: 1.9 MiB. Returns the others.
+std::vector<void *> fill_caches(std::size_t more = 0) {
+    std::vector<void *> kept;
+    for (std::size_t size = kKiB; size <= 32 * kKiB; size += size / 4) {
+        std::vector<void *> blocks(more + 12);
+        for (void *&block : blocks) {
+            block = hak_malloc(size);
+            EXPECT_NE(block, nullptr);
+        }
+        kept.insert(kept.end(), blocks.begin() + 12, blocks.end());
+        std::for_each_n(blocks.begin(), 12, hak_free);
+    }
+    return kept;
+}
+
+bool little_stays_cached() {
+    return happens([] { return stats_now().cached_bytes <= kMiB; });
+}
+
+// In these three, what threads have cached is all that there is to give back.
+TEST_F(DecayThread, TakesTheCachesOfAFewThreadsThatSleep) {
+    set_option("decay_ms", "20");
+    std::promise<void> end;
+    std::shared_future<void> ended = end.get_future().share();
+    std::atomic<unsigned> filled{0};
+    std::vector<std::thread> threads(3);
+    for (std::thread &thread : threads) {
+        thread = std::thread([&filled, ended] {
+            fill_caches();
+            filled++;
+            ended.wait();
+        });
+    }
+    EXPECT_TRUE(happens([&] { return filled == threads.size(); }));
+    EXPECT_TRUE(little_stays_cached()) << stats_now().cached_bytes;
+    end.set_value();
+    for (std::thread &thread : threads) {
+        thread.join();
+    }
+}
+
+TEST_F(DecayThread, TakesTheCachesOfAThreadEachTimeThatItFallsAsleep) {
+    set_option("decay_ms", "20");
+    std::array<std::promise<void>, 3> wake;
+    std::atomic<unsigned> filled{0};
+    std::thread sleeper([&] {
+        for (std::promise<void> &next : wake) {
+            fill_caches();
+            filled++;
+            next.get_future().wait();
+        }
+    });
+    for (std::promise<void> &next : wake) {
+        const auto round = static_cast<unsigned>(&next - wake.data()) + 1;
+        EXPECT_TRUE(happens([&] { return filled == round; }));
+        EXPECT_TRUE(little_stays_cached()) << stats_now().cached_bytes << " in round " << round;
+        EXPECT_TRUE(happens([] { return own_threads().empty(); }));
+        next.set_value();
+    }
+    sleeper.join();
+}
+
+TEST_F(DecayThread, ComesAgainForTheCachesOfAThreadThatWasAwakeTooLong) {
+    set_option("decay_ms", "20");
+    std::atomic<bool> alone{false};
+    std::promise<void> end;
+    std::thread worker([&] {
+        fill_caches();
+        while (!alone) { // and does not sleep
+        }
+        const std::vector<void *> kept = fill_caches(100);
+        end.get_future().wait();
+        std::for_each(kept.begin(), kept.end(), hak_free);
+    });
+    EXPECT_TRUE(happens([] { return own_threads().size() == 1; }));
+    EXPECT_TRUE(happens([] { return own_threads().empty(); }));
+    alone = true;
+    EXPECT_TRUE(happens([] { return own_threads().size() == 1; }));
+    EXPECT_TRUE(little_stays_cached()) << stats_now().cached_bytes;
     end.set_value();
     worker.join();
 }
