@@ -56,10 +56,16 @@ static inline void partial_remove(struct heap *heap, struct slab *slab) {
 /* The fullest of the first few slabs, so that sparse ones drain; NULL if the list is empty. */
 static inline struct slab *partial_fullest(struct heap *heap, unsigned size_class) {
     struct slab *best = partial_first(heap, size_class);
-    struct slab *slab = best;
-    for (int i = 0; i < PARTIAL_CHOICES && slab != NULL; i++, slab = slab->next) {
-        if (slab_free_words(slab) < slab_free_words(best)) {
+    if (best == NULL || size_classes[size_class].words == 1) { /* each has the one word free */
+        return best;
+    }
+    unsigned least = slab_free_words(best);
+    struct slab *slab = best->next;
+    for (int i = 1; i < PARTIAL_CHOICES && slab != NULL; i++, slab = slab->next) {
+        unsigned words = slab_free_words(slab);
+        if (words < least) {
             best = slab;
+            least = words;
         }
     }
     return best;
