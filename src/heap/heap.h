@@ -225,8 +225,7 @@ struct heap {
     /* One bit for each parcel; orders: see parcel.c. */
     _Atomic uint32_t parcels_claimed, parcels_posted;
     _Atomic uint32_t parcels_left_out; /* parcels of few blocks that are yet to be refused; relaxed: a hint */
-    struct stock stocks[TINY_CLASSES];
-    uint32_t parcel_opened; /* number of the one that its owner opened last; the owner's */
+    uint32_t parcel_opened;            /* number of the one that its owner opened last; the owner's */
     uint64_t refills_seen; /* counters.refills when parcels_look_after last looked; the background thread's */
 
     /* From the tag to here, on one page, is what every thread needs; bins and buffers take others as they are
@@ -234,6 +233,7 @@ struct heap {
     _Alignas(2 * CACHE_LINE_BYTES) struct bin bins[SIZE_CLASSES];
     struct witness witnesses[WITNESSES];
     void *remote[REMOTE_BLOCKS];
+    struct stock stocks[SIZE_CLASSES];
     struct parcel parcels[PARCELS];
 };
 

@@ -59,7 +59,7 @@
 #define SEEN_NEVER UINT16_MAX
 
 static bool has_stock(const struct heap *heap, unsigned size_class) {
-    return size_class < TINY_CLASSES && stock_count(heap, size_class) > 0;
+    return stocks_were_used(heap) && stock_count(heap, size_class) > 0;
 }
 
 /* Looks at the next `magazines` magazines. One that was neither refilled nor flushed since it was last looked
@@ -340,7 +340,7 @@ static void make_room(struct heap *heap, unsigned size_class) {
     if (oldest == 0) {
         return; /* no array: the caller returns the block itself */
     }
-    bool stocked = size_class < TINY_CLASSES && stock_put(heap, size_class, m->base, oldest);
+    bool stocked = stock_put(heap, size_class, m->base, oldest);
     if (!stocked) {
         oldest = min_size(oldest, BATCH_BLOCKS);
     }

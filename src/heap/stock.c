@@ -156,7 +156,7 @@ size_t stock_return(struct heap *self, struct heap *heap, unsigned size_class) {
 
 /* Returns up to `*most` blocks of the heap's stocks, and lowers `*most` by as many. */
 COLD static void return_of_heap(struct heap *self, struct heap *heap, size_t *most) {
-    for (unsigned c = 0; c < TINY_CLASSES; c++) {
+    for (unsigned c = 0; c < SIZE_CLASSES && stocks_were_used(heap); c++) {
         if (*most > 0 && stock_count(heap, c) > 0) {
             *most -= return_some(self, heap, c, *most);
         }
@@ -299,7 +299,7 @@ void stock_trim(struct heap *heap, unsigned size_class) {
 COLD void stocks_look_after(size_t most) {
     for (uint32_t id = HEAP_FIRST_ID; id < heap_id_limit(); id++) {
         struct heap *heap = heap_by_id(id);
-        for (unsigned c = 0; c < TINY_CLASSES; c++) {
+        for (unsigned c = 0; c < SIZE_CLASSES && stocks_were_used(heap); c++) {
             most -= return_unused(NULL, heap, c, most);
         }
         runs_return_unused(heap);

@@ -15,8 +15,6 @@
 
 #include "heap/heap.h"
 
-/* Only the tiny lane has stocks: of larger blocks, pages cost more than finding them. */
-
 /* Owner: puts `n` blocks of the class into its stock; false if it takes none of them. */
 bool stock_put(struct heap *heap, unsigned size_class, void *const *blocks, size_t n);
 /* Owner: takes up to `want` blocks of the class, those put last, into `out`; returns how many. Nonnull: an
@@ -41,8 +39,13 @@ void stocks_relieve(size_t most);
 /* Blocks that went from stocks back to their slabs since the start, of all heaps. */
 uint64_t stocks_returned_blocks(void);
 
-/* Blocks in the heap's stock of the class, which is one of the tiny lane. relaxed: written under the heap's
- * lock; elsewhere a hint, and a statistic */
+/* Whether anything was ever put into the heap's stocks: most small programs never come to their pages. */
+static inline bool stocks_were_used(const struct heap *heap) {
+    /* relaxed: a hint */
+    return atomic_load_explicit(&heap->counters.flushes_stocked, memory_order_relaxed) > 0;
+}
+/* Blocks in the heap's stock of the class. relaxed: written under the heap's lock; elsewhere a hint, and a
+ * statistic */
 static inline size_t stock_count(const struct heap *heap, unsigned size_class) {
     return atomic_load_explicit(&heap->stocks[size_class].blocks, memory_order_relaxed);
 }

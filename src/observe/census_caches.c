@@ -43,7 +43,7 @@ void census_count_heaps(struct census *census) {
         for (unsigned c = 0; has_magazines && c < SIZE_CLASSES; c++) {
             census->classes[c].cached_blocks += (uint32_t)magazine_count_from_outside(&heap->magazines[c]);
         }
-        for (unsigned c = 0; c < TINY_CLASSES; c++) {
+        for (unsigned c = 0; c < SIZE_CLASSES && stocks_were_used(heap); c++) {
             size_t stocked = stock_count(heap, c);
             census->classes[c].cached_blocks += (uint32_t)stocked;
             if (stocked > 0 && !census->measured) {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -64,6 +65,40 @@ TEST(Stock, ServesWhatIsBuiltNext) {
     population.build();
     EXPECT_GT(counter("refills_stock"), before);
 }
+
+// Of any size that has a class.
+class StockOfEqual : public testing::TestWithParam<std::size_t> {
+  protected:
+    // More than magazines hold, and less than may be free.
+    static std::vector<void *> build() {
+        return make_equal_blocks(2 * kMiB / GetParam(), GetParam());
+    }
+};
+
+TEST_P(StockOfEqual, ServesWhatIsBuiltNext) {
+    free_blocks(build());
+    const std::uint64_t before = counter("refills_stock");
+    std::vector<void *> again = build();
+    EXPECT_GT(counter("refills_stock"), before);
+    std::sort(again.begin(), again.end());
+    EXPECT_EQ(std::adjacent_find(again.begin(), again.end()), again.end()) << "a block twice";
+    free_blocks(again);
+}
+
+TEST_P(StockOfEqual, GoesBackOnRequest) {
+    const std::uint64_t before = counter("flushes_stocked");
+    free_blocks(build());
+    EXPECT_GT(counter("flushes_stocked"), before);
+    hak_tiny_magazine_flush_all();
+    EXPECT_EQ(stats_now().cached_bytes, 0u);
+}
+
+TEST_P(StockOfEqual, GoesBackWhenItsThreadNeedsItNoMore) {
+    const BusyThread busy([] { free_blocks(build()); });
+    EXPECT_TRUE(happens([] { return counter("stock_returned_blocks") > 0; }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, StockOfEqual, testing::Values(48, 1040, 2100, 8 * kKiB, 31000, 64 * kKiB));
 
 TEST(Stock, LosesAndRepeatsNothing) {
     run_threads(3, [](std::size_t thread) {
@@ -278,13 +313,16 @@ TEST(Stock, DoesWithoutMemoryOfItsOwn) {
 
 TEST(StockDeathTest, ADoubleFreeIsFoundWhenItGoesBack) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
-    const auto misuse = [] {
-        const std::vector<void *> blocks = make_equal_blocks(kDropped, 64);
-        free_blocks(blocks);
-        hak_free(blocks[kDropped / 2]);
-        hak_tiny_magazine_flush_all();
-    };
-    EXPECT_DEATH(misuse(), "hakmem: double free: pointer 0x[0-9a-f]+, size class 64 B");
+    for (const std::size_t size : {64U, 4096U}) {
+        const auto misuse = [size] {
+            const std::vector<void *> blocks = make_equal_blocks(kMiB / size, size);
+            free_blocks(blocks);
+            hak_free(blocks[blocks.size() / 2]);
+            hak_tiny_magazine_flush_all();
+        };
+        EXPECT_DEATH(misuse(),
+                     "hakmem: double free: pointer 0x[0-9a-f]+, size class " + std::to_string(size) + " B");
+    }
 }
 
 TEST(StockDeathTest, AnInvalidFreeIsFoundBeforeOrWhenItGoesBack) {
