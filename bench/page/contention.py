@@ -15,10 +15,15 @@ class _Column:
     title: str
     meaning: str
     counters: tuple[str, ...]  # whose sum it is; see docs/statistics.md
+    without: tuple[str, ...] = ()  # counters of what these count, but which is none of it
 
     def value(self, counters: Mapping[str, float]) -> float:
-        return sum(counters.get(name, 0) for name in self.counters)
+        return sum(counters.get(name, 0) for name in self.counters) - sum(
+            counters.get(name, 0) for name in self.without
+        )
 
+
+_RESERVE = ("refills_stock", "flushes_stocked")  # to and from stocks: docs/design.md
 
 _COLUMNS = (
     _Column(
@@ -39,19 +44,26 @@ _COLUMNS = (
             *("slabs_created", "slabs_adopted", "slabs_released"),
             *("large_allocs", "large_frees", "huge_allocs", "huge_frees"),
         ),
+        # A block on slabs that its thread has kept: neither then nor when they were kept was the arena asked.
+        without=("large_kept", "large_kept"),
     ),
     _Column("purges", "memory that lay idle was given back to the operating system", ("purges",)),
     _Column(
         "heaps' locks",
-        "a thread went on with another slab that had free blocks, for which it took the lock of one heap "
-        "(what a thread owns), mostly its own",
-        ("refills_partial_slab", "refills_inbox_slab", "refills_adopted_slab"),
+        "a thread went on with another slab that had free blocks, or moved some hundred blocks to or from "
+        "those that it keeps in reserve, for which it took the lock of one heap (what a thread owns), mostly "
+        "its own",
+        (
+            *("refills_partial_slab", "refills_inbox_slab", "refills_adopted_slab"),
+            *_RESERVE,
+        ),
     ),
     _Column(
         "batches",
         "blocks moved between a thread's stock and slabs: without a lock, by atomic operations on what "
         "threads share, each for up to 64 blocks",
         ("refills", "flushes", "remote_flushes"),
+        without=_RESERVE,
     ),
     _Column(
         "remote batches",

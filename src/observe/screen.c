@@ -153,7 +153,7 @@ static void write_blocks(struct output *out, const uint64_t *n) {
            {n[COUNTER_REFILLS_INBOX_SLAB], "inbox,"}, {n[COUNTER_REFILLS_ADOPTED_SLAB], "adopted,"},
            {n[COUNTER_REFILLS_FRESH_SLAB], "fresh slabs"});
     COUNTS(out, "flushes", {n[COUNTER_FLUSHES], "with"}, {n[COUNTER_FLUSHED_BLOCKS], "blocks:"},
-           {n[COUNTER_FLUSHES_MAGAZINE_FULL], "full,"}, {n[COUNTER_FLUSHES_STOCKED], "stocked,"},
+           {n[COUNTER_FLUSHES_MAGAZINE_FULL], "full,"}, {n[COUNTER_FLUSHES_STOCKED], "of them stocked,"},
            {n[COUNTER_FLUSHES_THREAD_EXIT], "of ended threads,"},
            {n[COUNTER_FLUSHES_RECLAIM], "of sleepers,"}, {n[COUNTER_FLUSHES_IDLE], "unused sizes,"},
            {n[COUNTER_FLUSHES_SURPLUS], "surplus,"}, {n[COUNTER_FLUSHES_API], "on request"});

@@ -114,5 +114,22 @@ def test_the_page_has_rates_for_a_million_operations() -> None:
     assert "- rust/ledger: wrote no statistics" in told
 
 
+def test_what_the_arena_is_not_asked_for_counts_as_none_of_its_slabs() -> None:
+    made = results()
+    kept = {"large_allocs": 10, "large_frees": 10, "large_kept": 8, "slabs_created": 1}
+    reserve = {
+        "refills": 9,
+        "flushes": 7,
+        "refills_stock": 5,
+        "flushes_stocked": 4,
+        "refills_partial_slab": 1,
+    }
+    made.contention = [Contention("larson/mid", 1e6, {**kept, **reserve})]
+    ((_, _, _, slabs, _, locks, batches, _),) = rows(
+        section(page(made), "What threads wait for"), "larson/mid"
+    )
+    assert (slabs, locks, batches) == ("5.00", "10.0", "7.00")
+
+
 def test_without_counters_there_is_no_section() -> None:
     assert "What threads wait for" not in page(results())

@@ -28,8 +28,8 @@ _PARTS = (
 _STAGES = (
     ("refills", ("refills", "refilled_blocks")),
     ("… served by", tuple(name for name in COUNTERS if name.startswith("refills_"))),
-    ("flushes", ("flushes", "flushed_blocks", "stock_returned_blocks")),
-    ("… because of", tuple(name for name in COUNTERS if name.startswith("flushes_"))),
+    ("flushes", ("flushes", "flushed_blocks", "flushes_stocked", "stock_returned_blocks")),
+    ("… because of", tuple(n for n in COUNTERS if n.startswith("flushes_") and n != "flushes_stocked")),
     ("remote frees", ("remote_freed_blocks", "remote_kept_blocks", "remote_flushes", "remote_parcels")),
     (
         "large, huge",
