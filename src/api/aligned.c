@@ -49,8 +49,7 @@ void *valloc(size_t size) {
 
 void *pvalloc(size_t size) {
     if (size > REQUEST_MAX_BYTES) {
-        errno = ENOMEM;
-        return NULL;
+        return out_of_memory(size);
     }
     return allocate_aligned(OS_PAGE_BYTES, round_up(size, OS_PAGE_BYTES));
 }

@@ -1,14 +1,12 @@
 #include "api/names.h"
 #include "heap/fast.h"
 
-#include <errno.h>
 #include <string.h>
 
 void *hak_calloc(size_t n, size_t size) {
     size_t bytes;
     if (UNLIKELY(__builtin_mul_overflow(n, size, &bytes))) {
-        errno = ENOMEM;
-        return NULL;
+        return out_of_memory(SIZE_MAX);
     }
     if (UNLIKELY(bytes > TINY_MAX_BYTES)) {
         return allocate_zeroed(bytes);

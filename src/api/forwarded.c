@@ -2,8 +2,8 @@
  * of its own, and tools that put theirs in front, define the functions that glibc's manual asks for, and not
  * these: so these must come to theirs. The linker leaves the names open for that (replaceable.list). */
 #include "api/names.h"
+#include "heap/allocate.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #ifdef HAKMEM_STANDARD_NAMES
@@ -15,8 +15,7 @@ HAK_EXPORT void free_aligned_sized(void *p, size_t alignment, size_t size);
 void *reallocarray(void *p, size_t n, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(n, size, &bytes)) {
-        errno = ENOMEM;
-        return NULL;
+        return out_of_memory(SIZE_MAX);
     }
     return realloc(p, bytes);
 }

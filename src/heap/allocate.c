@@ -108,8 +108,9 @@ static COLD void *serve_at_last(size_t size) {
 }
 
 static COLD void *serve_aligned_at_last(size_t alignment, size_t size, struct zeros *zeros) {
-    void *p = may_try_again(max_size(size, alignment)) ? serve_aligned(alignment, size, zeros) : NULL;
-    return p != NULL ? p : out_of_memory(size);
+    size_t least = max_size(size, alignment);
+    void *p = may_try_again(least) ? serve_aligned(alignment, size, zeros) : NULL;
+    return p != NULL ? p : out_of_memory(least);
 }
 
 NOINLINE void *allocate(size_t size) {
@@ -139,7 +140,7 @@ void *allocate_aligned(size_t alignment, size_t size) {
         }
     }
     if (size > REQUEST_MAX_BYTES || alignment > REQUEST_MAX_BYTES) {
-        return out_of_memory(size);
+        return out_of_memory(max_size(size, alignment));
     }
     if (runtime_libc_forced()) {
         return foreign_memalign(alignment, size);

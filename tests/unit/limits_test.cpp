@@ -12,16 +12,24 @@
 #include "support/lanes.h"
 #include "support/pattern.h"
 #include "support/resident.h"
+#include "support/statistics.h"
 
 namespace {
 
 using hakmem_test::kEdges;
+using hakmem_test::number_in;
+using hakmem_test::statistics_json;
 
 constexpr std::size_t kMost = PTRDIFF_MAX;
 
-void expect_out_of_memory(void *result, const char *call) {
-    EXPECT_EQ(result, nullptr) << call;
-    EXPECT_EQ(errno, ENOMEM) << call;
+template <typename Call>
+void expect_out_of_memory(Call call, const char *name) {
+    const auto counted = [] { return number_in(statistics_json(), "fallbacks", "out_of_memory"); };
+    const std::uint64_t before = counted();
+    errno = 0;
+    EXPECT_EQ(call(), nullptr) << name;
+    EXPECT_EQ(errno, ENOMEM) << name;
+    EXPECT_EQ(counted(), before + 1) << name;
     errno = 0;
 }
 
@@ -43,13 +51,14 @@ TEST(Limits, SizesNoProcessCanHaveGiveNullAndEnomem) {
                              SIZE_MAX - 4096, SIZE_MAX / 2 + 2, std::size_t{1} << 62, std::size_t{1} << 48}) {
         SCOPED_TRACE(testing::Message() << "size " << size);
         errno = 0;
-        expect_out_of_memory(hak_malloc(size), "malloc");
-        expect_out_of_memory(hak_calloc(1, size), "calloc");
-        expect_out_of_memory(hak_calloc(size, 1), "calloc");
-        expect_out_of_memory(hak_realloc(nullptr, size), "realloc of NULL");
-        expect_out_of_memory(hak_aligned_alloc(16, size), "aligned_alloc 16");
-        expect_out_of_memory(hak_aligned_alloc(4096, size), "aligned_alloc 4096");
-        expect_out_of_memory(hak_aligned_alloc(std::size_t{1} << 26, size), "aligned_alloc 64 MiB");
+        expect_out_of_memory([&] { return hak_malloc(size); }, "malloc");
+        expect_out_of_memory([&] { return hak_calloc(1, size); }, "calloc");
+        expect_out_of_memory([&] { return hak_calloc(size, 1); }, "calloc");
+        expect_out_of_memory([&] { return hak_realloc(nullptr, size); }, "realloc of NULL");
+        expect_out_of_memory([&] { return hak_aligned_alloc(16, size); }, "aligned_alloc 16");
+        expect_out_of_memory([&] { return hak_aligned_alloc(4096, size); }, "aligned_alloc 4096");
+        expect_out_of_memory([&] { return hak_aligned_alloc(std::size_t{1} << 26, size); },
+                             "aligned_alloc 64 MiB");
     }
 }
 
@@ -67,11 +76,13 @@ TEST(Limits, MoreThanTheMachineHasGivesNullAndEnomem) {
         if (overcommit == '1') {
             EXPECT_NE(block, nullptr);
         } else {
-            expect_out_of_memory(block, "malloc");
+            EXPECT_EQ(block, nullptr);
+            expect_out_of_memory([&] { return hak_malloc(size); }, "malloc");
             block = hak_malloc(100);
-            expect_out_of_memory(hak_realloc(block, size), "realloc");
-            expect_out_of_memory(hak_aligned_alloc(4096, size), "aligned_alloc 4096");
-            expect_out_of_memory(hak_aligned_alloc(std::size_t{1} << 46, 16), "aligned_alloc 64 TiB");
+            expect_out_of_memory([&] { return hak_realloc(block, size); }, "realloc");
+            expect_out_of_memory([&] { return hak_aligned_alloc(4096, size); }, "aligned_alloc 4096");
+            expect_out_of_memory([&] { return hak_aligned_alloc(std::size_t{1} << 46, 16); },
+                                 "aligned_alloc 64 TiB");
         }
         hak_free(block);
     }
@@ -81,9 +92,9 @@ TEST(Limits, ProductsThatOverflowGiveNullAndEnomem) {
     for (std::size_t factor : {2uL, 3uL, 16uL, 1uL << 32, 1uL << 33, ~0uL}) {
         SCOPED_TRACE(testing::Message() << "factor " << factor);
         errno = 0;
-        expect_out_of_memory(hak_calloc(SIZE_MAX / factor + 1, factor), "calloc");
-        expect_out_of_memory(hak_calloc(factor, SIZE_MAX / factor + 1), "calloc");
-        expect_out_of_memory(hak_calloc(SIZE_MAX, factor), "calloc");
+        expect_out_of_memory([&] { return hak_calloc(SIZE_MAX / factor + 1, factor); }, "calloc");
+        expect_out_of_memory([&] { return hak_calloc(factor, SIZE_MAX / factor + 1); }, "calloc");
+        expect_out_of_memory([&] { return hak_calloc(SIZE_MAX, factor); }, "calloc");
     }
 }
 
