@@ -17,6 +17,8 @@
  * come in all sizes, a quarter of what they take is in tails, and they would lose pages and touch them again
  * all the time. */
 #define MOST_TIMES 2
+/* And this part of it more, where they are parts of huge pages. */
+#define HUGE_MORE_PART 3
 /* While tails hold no more than this part of what may stay resident of free memory, new blocks may be
  * resident throughout. */
 #define AHEAD_PART 2
@@ -35,8 +37,17 @@ static int64_t with(size_t tail) {
     return atomic_load_explicit(&tails.bytes, memory_order_relaxed) + (int64_t)tail;
 }
 
+static int64_t allowed(void) {
+    return MOST_TIMES * (int64_t)arena_share_bytes();
+}
+
 static bool exceed(size_t with_another) {
-    return with(with_another) > MOST_TIMES * (int64_t)arena_share_bytes();
+    return with(with_another) > allowed();
+}
+
+/* Whether tails hold so much that those on huge pages are purged, too: these become small pages by that. */
+static bool exceed_by_far(size_t with_another) {
+    return with(with_another) > allowed() + allowed() / HUGE_MORE_PART;
 }
 
 bool tails_allow(size_t span) {
@@ -55,7 +66,7 @@ static bool purge(uintptr_t start, size_t bytes) {
     bool huge = dense_is_huge(start);
     lock_release(&arena.lock);
     bool done = false;
-    if (!huge) {
+    if (!huge || exceed_by_far(bytes)) {
         struct iovec tail = {(void *)start, bytes};
         arena_purge_holes(&tail, 1, &done);
     }
@@ -156,7 +167,8 @@ struct claimed {
     struct slab *heads[ARENA_HOLES_MOST];
     struct iovec ranges[ARENA_HOLES_MOST];
     size_t count, most;
-    bool all; /* not just those that are worth it */
+    bool all;      /* not just those that are worth it */
+    bool huge_too; /* also those on huge pages */
 };
 
 /* Arena lock held. */
@@ -171,7 +183,7 @@ static void claim_tail(const struct piece *piece, void *context) {
     if (!in_large_lane || claimed->count == claimed->most || claimed->count == ARENA_HOLES_MOST ||
         atomic_load_explicit(&head->tail, memory_order_relaxed) != TAIL_DIRTY ||
         (!claimed->all && !is_worth_purging(arena_span(head), tail_of(head, arena_span(head)))) ||
-        (!claimed->all && dense_is_huge(piece->address)) ||
+        (!claimed->huge_too && dense_is_huge(piece->address)) ||
         /* acquire pairs with the release in make_dirty */
         !atomic_compare_exchange_strong_explicit(&head->tail, &dirty, TAIL_PURGED, memory_order_acquire,
                                                  memory_order_relaxed)) {
@@ -205,7 +217,7 @@ static size_t purge_claimed(const struct claimed *claimed) {
 
 /* A fork waits for the end of a step: it must not come while a tail is being purged. */
 static bool purge_step(struct walk *walk, size_t most, bool all, size_t *purged) {
-    struct claimed claimed = {.count = 0, .most = most, .all = all};
+    struct claimed claimed = {.count = 0, .most = most, .all = all, .huge_too = all || exceed_by_far(0)};
     const struct walk_visitor visitor = {.visit = claim_tail, .context = &claimed};
     lock_acquire(&arena.lock);
     arena_let_waiters_pass();

@@ -233,6 +233,25 @@ TEST(Tails, GoWhenTheBoundFallsThatTheyWereWithin) {
     free_and_collect(blocks);
 }
 
+// Where the kernel gives huge pages to blocks that are all filled, these hold the tails as well.
+TEST(Tails, OfBlocksOnHugePagesAreBounded) {
+    constexpr std::size_t kPagesOfIt = 69'632;
+    allow_no_grace();
+    const ResidentMeter meter;
+    PointerArray blocks(1000);
+    for (void *&block : blocks) {
+        block = hak_malloc(kTwoSlabs);
+        fill(block, kTwoSlabs);
+    }
+    for (void *&block : blocks) {
+        block = hak_realloc(block, kHalfOfThem);
+    }
+    const std::size_t runs = blocks.size() * kTwoSlabs;
+    meter.expect_growth_within(blocks.size() * kPagesOfIt + runs * 32 / 100 + 4 * kMiB,
+                               "by blocks that were shortened");
+    free_and_collect(blocks);
+}
+
 TEST(Tails, OfAnyLengthAreBoundedWhereLittleMayStay) {
     constexpr std::size_t kLong = kMiB;
     constexpr std::size_t kShort = 987'136; // an eighth of a slab less than all of the last one
