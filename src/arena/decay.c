@@ -245,12 +245,15 @@ RARE bool decay_make_way(void) {
     return os_thread_end();
 }
 
-/* Whether the program takes much again of what it was relieved of, or most of its memory is free: nobody
- * would give that back if it made no further call. Arena lock held. */
+/* Whether the program takes much again of what it was relieved of, or most of its memory is free, or much
+ * more of it than may be but for the grace: nobody would give that back if it made no further call. Arena
+ * lock held. */
 static bool gains_by_a_thread(void) {
     size_t held_bytes = arena_held_bytes();
     size_t free_bytes = ((arena.used_slabs + arena.dirty_slabs) << SLAB_SHIFT) - held_bytes;
+    size_t dirty_bytes = arena.dirty_slabs << SLAB_SHIFT;
     return retention_breath(&arena.retention) >= WORTH_A_THREAD_SLABS ||
+           dirty_bytes > arena_share_bytes() + (2 * WORTH_A_THREAD_SLABS << SLAB_SHIFT) ||
            free_bytes > max_size(held_bytes, 2 * WORTH_A_THREAD_SLABS << SLAB_SHIFT);
 }
 

@@ -16,6 +16,7 @@
 #include "arena/decay.h"
 #include "heap/flush.h"
 #include "heap/heap_table.h"
+#include "heap/slack.h"
 
 #include <string.h>
 
@@ -29,6 +30,10 @@
 #define MANY_BLOCKS 32
 #define FEW_BLOCKS_BYTES ((size_t)32 << 10)
 #define LEFT_OUT 16
+
+/* Blocks that are smaller, on average, may each be the last in a page: where more is free in slabs than may
+ * be, none are sent, and those that were go back: a MiB in parcels may keep sixteen MiB of pages and more. */
+#define SMALL_BYTES ((size_t)1 << 10)
 
 /* Whether `n` blocks of together `bytes` are to be sent in a parcel. */
 static bool is_worth_it(struct heap *to, size_t n, size_t bytes) {
@@ -86,6 +91,10 @@ bool parcel_send(struct heap *to, void *const *blocks, size_t n, size_t bytes) {
     /* relaxed: verified below, by a seq_cst load */
     if (atomic_load_explicit(&to->state, memory_order_relaxed) != HEAP_ACTIVE || !decay_is_on() ||
         !is_worth_it(to, n, bytes)) {
+        return false;
+    }
+    if (bytes < n * SMALL_BYTES && slack_resident() > slack_allowed()) {
+        (void)parcels_return(NULL, to);
         return false;
     }
     unsigned among = (unsigned)max_size(min_size(PARCELS_BYTES / bytes, PARCELS), 1);

@@ -60,28 +60,28 @@ void out_hex(struct output *out, uint64_t value) {
     out_string(out, digits);
 }
 
-void out_left(struct output *out, const char *s, size_t width) {
+COLD void out_left(struct output *out, const char *s, size_t width) {
     out_string(out, s);
     for (size_t n = strlen(s); n < width; n++) {
         out_char(out, ' ');
     }
 }
 
-void out_decimal_column(struct output *out, uint64_t value, size_t width) {
+COLD void out_decimal_column(struct output *out, uint64_t value, size_t width) {
     char digits[64];
     struct text number = TEXT_ON(digits);
     text_decimal_column(&number, value, width);
     out_string(out, digits);
 }
 
-void out_bytes_column(struct output *out, uint64_t bytes, size_t width) {
+COLD void out_bytes_column(struct output *out, uint64_t bytes, size_t width) {
     char digits[64];
     struct text number = TEXT_ON(digits);
     text_bytes_column(&number, bytes, width);
     out_string(out, digits);
 }
 
-void out_percent_column(struct output *out, uint64_t part, uint64_t whole, size_t width) {
+COLD void out_percent_column(struct output *out, uint64_t part, uint64_t whole, size_t width) {
     char digits[64];
     struct text number = TEXT_ON(digits);
     /* Scaled down first where the product would not fit. */

@@ -101,6 +101,14 @@ def test_library_thread_gives_back_what_a_program_without_others_dropped(
     assert over_kb <= 5 * MAY_STAY_KB, f"{over_kb} kB stay in a program that lives in its caches\n{finished}"
 
 
+def test_library_thread_comes_where_much_stays_that_a_program_came_back_for_once(
+    runner: Runner, compiled: Compiled
+) -> None:
+    finished = runner.run([compiled("comes_back_once")])
+    [over_kb] = numbers(finished)
+    assert over_kb <= MAY_STAY_KB, f"{over_kb} kB more than it holds and an eighth stay\n{finished}"
+
+
 def test_what_a_program_holds_in_large_blocks_is_no_reason_to_cache_more(
     runner: Runner, compiled: Compiled
 ) -> None:

@@ -3,22 +3,27 @@
 
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <tuple>
+#include <vector>
 
 #include "hakmem.h"
 #include "support/no_decay.h"
 #include "support/random.h"
 #include "support/resident.h"
+#include "support/threads.h"
 
 namespace {
 
 using hakmem_test::kKiB;
 using hakmem_test::kMiB;
 using hakmem_test::kPage;
+using hakmem_test::Meeting;
 using hakmem_test::NoDecay;
 using hakmem_test::PointerArray;
 using hakmem_test::Random;
 using hakmem_test::ResidentMeter;
+using hakmem_test::run_threads;
 
 constexpr std::size_t kHeap = 64 * kMiB;
 // What a magazine holds may pin as many slabs as it has blocks.
@@ -110,9 +115,36 @@ TEST_P(HolesOfMixedSizes, GoBack) {
     meter.expect_growth_within(2 * kMayStay, "after the last free");
 }
 
+class HolesOfOthersBlocks : public testing::TestWithParam<std::size_t> {};
+
+// What threads leave for the owners of small blocks, for these to take it up, may hold a page for each block.
+TEST_P(HolesOfOthersBlocks, GoBackAtOnceThoughTheirOwnersAreAsleep) {
+    constexpr std::size_t kThreads = 4;
+    constexpr std::size_t kEach = 16 * kMiB;
+    std::vector<std::unique_ptr<PointerArray>> blocks(kThreads);
+    for (std::unique_ptr<PointerArray> &array : blocks) {
+        array = std::make_unique<PointerArray>(kEach / GetParam());
+    }
+    Meeting meeting(kThreads);
+    const ResidentMeter meter;
+    run_threads(kThreads, [&](std::size_t thread) {
+        fill_with(*blocks[thread], GetParam());
+        meeting.meet();
+        free_in_random_order(*blocks[(thread + 1) % kThreads]);
+        meeting.meet();
+        if (thread == 0) {
+            // A magazine of 1024 blocks for each thread, and what one alone may keep.
+            meter.expect_growth_within((kThreads + 2) * 4 * kMiB, "after the last free");
+        }
+        meeting.meet();
+    });
+}
+
 INSTANTIATE_TEST_SUITE_P(SizesAndKiB, HolesOfASmallHeap,
                          testing::Combine(testing::Values(16, 64, 512, 1024, 10'000, 40'000),
                                           testing::Values(5000, 8000, 10'000, 16'000)));
+INSTANTIATE_TEST_SUITE_P(Sizes, HolesOfOthersBlocks, testing::Values(16, 64, 256),
+                         testing::PrintToStringParamName());
 INSTANTIATE_TEST_SUITE_P(To, HolesOfMixedSizes, testing::Values(64, 256, 1024),
                          testing::PrintToStringParamName());
 INSTANTIATE_TEST_SUITE_P(Sizes, HolesOfTheLast, testing::Values(16, 64, 200, 1000),
