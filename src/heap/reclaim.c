@@ -165,7 +165,7 @@ bool heap_reclaim_idle(void) {
 }
 
 void heap_reclaim_request(void) {
-    if (os_program_has_threads() && !decay_is_on()) {
+    if (os_program_has_threads() && option_bool(OPTION_RECLAIM) && !decay_is_on()) {
         decay_request();
     }
 }

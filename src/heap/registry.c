@@ -7,6 +7,7 @@
 #include "heap/parcel.h"
 #include "heap/remote.h"
 #include "heap/slack.h"
+#include "heap/stock.h"
 #include "os/os.h"
 #include "os/report.h"
 
@@ -183,9 +184,9 @@ static void forget_arrays(struct heap *heap) {
     heap->room_bytes = 0;
 }
 
-/* Gives back the pages of a heap that is in no list and whose magazines are empty: those of the magazines,
- * and of their arrays, which new ones replace when they are needed. So go those of what lies between, unless
- * other threads need it: slabs may be in the lists, and a parcel on its way. */
+/* Gives back the pages of a heap that is in no list and whose magazines and stocks are empty: those of the
+ * magazines, and of their arrays, which new ones replace when they are needed. So go those of what lies
+ * between, unless other threads need it: slabs may be in the lists, and a parcel on its way. */
 static void trim(struct heap *heap) {
     char *end = page_from(heap->slots_free);
     size_t alone = round_down(sizeof heap->magazines, OS_PAGE_BYTES); /* on pages with nothing else */
@@ -255,8 +256,10 @@ COLD bool heap_trim_abandoned(void) {
     struct heap *heaps[TRIMS_MOST];
     unsigned count = pop_untrimmed(heaps);
     for (unsigned i = 0; i < count; i++) {
-        heap_retire_slabs(heaps[i]); /* in a forked child, a heap that has lost its thread still has some */
-        trim(heaps[i]);              /* without the lock: system calls */
+        /* In a forked child, a heap that has lost its thread still has both. */
+        stocks_return(NULL, heaps[i]);
+        heap_retire_slabs(heaps[i]);
+        trim(heaps[i]); /* without the lock: system calls */
         push_cold(heaps[i]);
     }
     return count == TRIMS_MOST;
