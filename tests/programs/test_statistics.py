@@ -10,11 +10,12 @@ import signal
 import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from xml.etree import ElementTree
 
 import pytest
@@ -87,6 +88,11 @@ def wait_for_page(pid: int) -> dict[str, Any]:
 def finish(process: subprocess.Popen[bytes]) -> None:
     process.communicate(b"\n", timeout=60)
     assert process.returncode == 0
+
+
+def bytes_in(pipe: IO[bytes]) -> int:
+    count: int = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))[0]
+    return count
 
 
 def json_at_exit(runner: Runner, code: str, env: dict[str, str] | None = None) -> dict[str, Any]:
@@ -192,6 +198,23 @@ def test_the_end_of_the_process_waits_for_statistics_at_a_signal(runner: Runner,
     json.loads(text[text.rindex('{"schema"') :])
 
 
+def test_malloc_trim_waits_for_statistics_at_a_signal(runner: Runner, builder: Builder) -> None:
+    program = builder.program("c/trims_while_statistics_are_written.c", "-pthread")
+    env = {"HAKMEM_STATS_SIGNAL": str(int(signal.SIGUSR1)), "HAKMEM_STATS_JSON": "1"}
+    read_end, write_end = os.pipe()
+    fcntl.fcntl(write_end, fcntl.F_SETPIPE_SZ, 8192)
+    os.write(write_end, b" " * 4096)
+    with subprocess.Popen(
+        [program], env=runner.preloaded_environment(env), stdout=subprocess.PIPE, stderr=write_end
+    ) as process:
+        os.close(write_end)
+        wait_for_page(process.pid)
+        process.send_signal(signal.SIGUSR1)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"waits\n"
+        os.close(read_end)
+
+
 def test_children_of_any_thread_answer_where_the_library_came_late(runner: Runner, builder: Builder) -> None:
     program = builder.program("c/loaded_by_a_late_thread.c")
     env = {"HAKMEM_STATS_SIGNAL": str(int(signal.SIGUSR1))}
@@ -211,6 +234,21 @@ def test_a_live_page_is_there_while_the_process_lives_and_no_longer(runner: Runn
         assert document["memory"]["live_bytes"] > 0
         assert live_path(process.pid).stat().st_mode & 0o7777 == 0o600
         finish(process)
+        assert not live_path(process.pid).exists()
+
+
+def test_a_live_page_is_there_while_the_statistics_of_the_end_are_written(runner: Runner) -> None:
+    with busy_process(runner, {"HAKMEM_STATS_JSON": "1"}) as process:
+        wait_for_page(process.pid)
+        stdin, stderr = process.stdin, process.stderr
+        assert stdin is not None and stderr is not None
+        fcntl.fcntl(stderr, fcntl.F_SETPIPE_SZ, 4096)
+        stdin.close()
+        wait_until(lambda: bytes_in(stderr) > 0, 30.0, lambda: "no statistics")
+        assert live_path(process.pid).exists()
+        text = stderr.read()
+        assert process.wait(timeout=60) == 0
+        assert json.loads(text)["pid"] == process.pid
         assert not live_path(process.pid).exists()
 
 
