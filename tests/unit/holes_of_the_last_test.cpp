@@ -142,7 +142,7 @@ TEST_P(HolesOfOthersBlocks, GoBackAtOnceThoughTheirOwnersAreAsleep) {
 
 INSTANTIATE_TEST_SUITE_P(SizesAndKiB, HolesOfASmallHeap,
                          testing::Combine(testing::Values(16, 64, 512, 1024, 10'000, 40'000),
-                                          testing::Values(5000, 8000, 10'000, 16'000)));
+                                          testing::Values(5000, 8000, 10'000, 12'000, 16'000, 20'000)));
 INSTANTIATE_TEST_SUITE_P(Sizes, HolesOfOthersBlocks, testing::Values(16, 64, 256),
                          testing::PrintToStringParamName());
 INSTANTIATE_TEST_SUITE_P(To, HolesOfMixedSizes, testing::Values(64, 256, 1024),

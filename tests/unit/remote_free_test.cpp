@@ -24,13 +24,17 @@
 #include "support/scale.h"
 #include "support/statistics.h"
 #include "support/threads.h"
+#include "support/waiting.h"
 
 extern "C" unsigned hakmem_test_words_counted_by_a_late_free(std::size_t was_bytes, std::size_t is_bytes);
 extern "C" bool hakmem_test_slab_goes_with_a_late_free(std::size_t size);
+extern "C" bool hakmem_test_late_parcel_goes_back(std::size_t size);
+extern "C" bool decay_is_on(); // arena/decay.h, which only C can read
 
 namespace {
 
 using hakmem_test::fill_pattern;
+using hakmem_test::happens;
 using hakmem_test::kKiB;
 using hakmem_test::kMiB;
 using hakmem_test::pattern_intact;
@@ -418,6 +422,17 @@ TEST(RemoteFree, ThatComesLateGivesBackWhatOthersHaveMadeFree) {
     for (const std::size_t size : {100u, 1000u, 10'000u}) {
         EXPECT_TRUE(hakmem_test_slab_goes_with_a_late_free(size)) << size;
     }
+}
+
+// In a parcel that nobody would come for.
+TEST(RemoteFree, ThatComesLateLeavesNothingWithAnOwnerThatHasGone) {
+    hak_option_set("background_thread", "2");
+    EXPECT_TRUE(happens([] {
+        hak_free(hak_malloc(100 * kKiB));
+        return decay_is_on();
+    }));
+    EXPECT_TRUE(hakmem_test_late_parcel_goes_back(1024));
+    hak_option_set("background_thread", "1");
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, SleepingOwner, testing::Values(16, 100, 1024, 8192, 100'000, 4'000'000),

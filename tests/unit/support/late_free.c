@@ -1,12 +1,18 @@
+#define _GNU_SOURCE
 #include "arena/arena.h"
 #include "heap/bins.h"
 #include "heap/flush.h"
+#include "heap/parcel.h"
 #include "heap/registry.h"
 #include "heap/runtime.h"
 #include "heap/slack.h"
 
+#include <signal.h>
+#include <sys/mman.h>
+
 unsigned hakmem_test_words_counted_by_a_late_free(size_t was_bytes, size_t is_bytes);
 bool hakmem_test_slab_goes_with_a_late_free(size_t size);
+bool hakmem_test_late_parcel_goes_back(size_t size);
 
 /* A slab that had blocks of `was_bytes` is one of blocks of `is_bytes` by the time that a thread goes on
  * which had added a block to a word of the bitmap, and not the word's last one: returns how many words it
@@ -55,4 +61,36 @@ bool hakmem_test_slab_goes_with_a_late_free(size_t size) {
     heap_leave(heap);
     heap_abandon(heap, false);
     return was_there && !is_there;
+}
+
+/* A heap, and the blocks that are sent to it: to read them faults, once the sender has seen that there is an
+ * owner. */
+static struct heap *left;
+static void **sent;
+
+static void leave_heap_meanwhile(int number) {
+    (void)number;
+    mprotect(sent, OS_PAGE_BYTES, PROT_READ | PROT_WRITE);
+    heap_leave(left);
+    heap_abandon(left, false);
+}
+
+/* The owner has gone by the time that a parcel is posted: returns whether that was sent and lies there no
+ * more. The library's thread is there. */
+bool hakmem_test_late_parcel_goes_back(size_t size) {
+    struct sigaction action = {.sa_handler = leave_heap_meanwhile}, before;
+    size_t n = REMOTE_BLOCKS;
+    runtime_start();
+    left = heap_acquire(NULL, 0, 0);
+    sent = mmap(NULL, OS_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (left == NULL || sent == MAP_FAILED) {
+        return false;
+    }
+    n = bin_take(left, size_class_of(size), sent, n);
+    mprotect(sent, OS_PAGE_BYTES, PROT_NONE);
+    sigaction(SIGSEGV, &action, &before);
+    bool was_sent = parcel_send(left, sent, n, n * size);
+    sigaction(SIGSEGV, &before, NULL);
+    munmap(sent, OS_PAGE_BYTES);
+    return was_sent && !parcels_waiting(left);
 }
