@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +12,7 @@
 
 #include "hakmem.h"
 #include "os/fault.h"
+#include "support/equal_blocks.h"
 #include "support/no_decay.h"
 #include "support/pattern.h"
 #include "support/random.h"
@@ -338,6 +340,34 @@ TEST(Holes, AFewLockedPagesKeepOnlyThemselves) {
         hak_free(block);
     }
     hak_collect();
+}
+
+// In a run of five slabs a bit says of three pages that they have gone, and the last one of two.
+TEST(Holes, AtTheEndOfARunGoOnce) {
+    constexpr std::size_t kSize = 13 * kPage;
+    constexpr std::size_t kOthersOfABit = 2;
+    const NoDecay no_decay;
+    hak_collect();
+    std::vector<void *> blocks = hakmem_test::make_equal_blocks(600, kSize);
+    std::sort(blocks.begin(), blocks.end());
+    std::vector<void *> first;
+    std::vector<void *> third;
+    std::size_t in_run = 0;
+    for (void *block : blocks) {
+        std::memset(block, 1, kSize);
+        in_run = reinterpret_cast<std::uintptr_t>(block) % 65536 == 0 ? 0 : in_run + 1;
+        if (in_run == 0 || in_run == 2) {
+            (in_run == 0 ? first : third).push_back(block);
+        } else {
+            hak_free(block);
+        }
+    }
+    hak_collect();
+    const std::uint64_t had = counter("hole_bytes");
+    hakmem_test::free_blocks(first);
+    hak_collect();
+    EXPECT_LE(counter("hole_bytes") - had, first.size() * (kSize + 2 * kOthersOfABit * kPage));
+    hakmem_test::free_blocks(third);
 }
 
 void breathe_in_threads() {
