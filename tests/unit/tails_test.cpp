@@ -252,6 +252,25 @@ TEST(Tails, OfBlocksOnHugePagesAreBounded) {
     free_and_collect(blocks);
 }
 
+// Each takes the slabs of the one before, with what is behind that.
+TEST(Tails, OfBlocksWhereLongerOnesHaveJustBeenAreBounded) {
+    allow_no_grace();
+    const ResidentMeter meter;
+    PointerArray blocks(1500);
+    for (void *&block : blocks) {
+        for (const std::size_t longer : {120'000u, 100'000u}) {
+            void *before = hak_malloc(longer);
+            fill(before, longer);
+            hak_free(before);
+        }
+        block = hak_malloc(kHalfOfThem);
+    }
+    // Blocks are whole pages, and tails twice 12 % of the runs.
+    meter.expect_growth_within(blocks.size() * (17 * 4 * kKiB + kTwoSlabs * 25 / 100) + 4 * kMiB,
+                               "by blocks where longer ones were");
+    free_and_collect(blocks);
+}
+
 TEST(Tails, OfAnyLengthAreBoundedWhereLittleMayStay) {
     constexpr std::size_t kLong = kMiB;
     constexpr std::size_t kShort = 987'136; // an eighth of a slab less than all of the last one
