@@ -34,6 +34,8 @@ class Measure:
 TIME = Measure("time", lambda run: run.time, fastest_quarter, ("time", "program"))
 RSS = Measure("peak RSS", lambda run: run.peak_rss_bytes, median, ("time", "memory", "program"))
 MEASURES = (TIME, RSS)
+# Of all processes of a run: told beside these, and no verdict of its own.
+FAULTS = Measure("page faults", lambda run: run.minor_faults, median, RSS.kinds)
 # Of those that are there for their memory, and run too seldom to be compared one by one.
 TIME_BESIDES = Measure("time", TIME.of, fastest_quarter, ("memory",))
 # Disturbances and bad luck included.

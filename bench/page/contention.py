@@ -23,7 +23,7 @@ class _Column:
         )
 
 
-_RESERVE = ("refills_stock", "flushes_stocked")  # to and from stocks: docs/design.md
+_STOCKS = ("refills_stock", "flushes_stocked")  # from and to these: docs/design.md
 
 _COLUMNS = (
     _Column(
@@ -51,24 +51,38 @@ _COLUMNS = (
     _Column(
         "heaps' locks",
         "a thread went on with another slab that had free blocks, or moved some hundred blocks to or from "
-        "those that it keeps in reserve, for which it took the lock of one heap (what a thread owns), mostly "
-        "its own",
+        "its stocks, which are what its magazines had no room for; for that it took the lock of one heap "
+        "(what a thread owns), mostly its own",
         (
             *("refills_partial_slab", "refills_inbox_slab", "refills_adopted_slab"),
-            *_RESERVE,
+            *_STOCKS,
         ),
     ),
     _Column(
         "batches",
-        "blocks moved between a thread's stock and slabs: without a lock, by atomic operations on what "
-        "threads share, each for up to 64 blocks",
+        "blocks were moved between a thread's magazine and slabs: without a lock, by atomic operations on "
+        "what threads share",
         ("refills", "flushes", "remote_flushes"),
-        without=_RESERVE,
+        without=_STOCKS,
+    ),
+    _Column(
+        "blocks back",
+        "a block left a magazine, or a stock, on its way to its slab (those of remote batches are not "
+        "counted); an atomic operation puts it there, which up to 64 neighbours share, and blocks in no "
+        "order do not: so there are at most so many, and a few more for each part of a slab that had no "
+        "free block before",
+        ("flushed_blocks", "stock_returned_blocks"),
     ),
     _Column(
         "remote batches",
-        "of the batches, those of blocks that belong to another thread",
+        "of the batches, those of up to 256 blocks that belong to other threads",
         ("remote_flushes",),
+    ),
+    _Column(
+        "parcels",
+        "blocks of a remote batch were left for their owner's magazines all at once, by four atomic "
+        "operations; those that are not come back one by one, or as neighbours, as above",
+        ("remote_parcels",),
     ),
 )
 
@@ -80,13 +94,13 @@ def lines(view: View) -> list[str]:
     return [
         *heading(2, "What threads wait for"),
         *paragraph(
-            f"{view.short} gives each thread a stock of free blocks, which it takes from and frees to and",
-            "asks nobody. Only when the stock of one size runs out, or over, does it turn to slabs: pieces",
-            "of memory that hold blocks of one size. And only for a new slab, or with an empty one, does it",
-            "turn to the arena, from which all threads have their memory. The table says how often that",
-            "happened in a million operations (a real program's operation, a line or a request, takes many",
-            "blocks), by the library's own counters, in one run apart from the timed ones, the start and the",
-            "end of the process included.",
+            f"{view.short} gives each thread magazines of free blocks, one for each size, which it takes",
+            "from and frees to and asks nobody. Only when a magazine runs out, or over, does it turn to",
+            "slabs: pieces of memory that hold blocks of one size. And only for a new slab, or with an empty",
+            "one, does it turn to the arena, from which all threads have their memory. The table says how",
+            "often that happened in a million operations (a real program's operation, a line or a request,",
+            "takes many blocks), by the library's own counters, in one run apart from the timed ones, the",
+            "start and the end of the process included.",
         ),
         *table(
             ["workload", *(column.title for column in _COLUMNS)],

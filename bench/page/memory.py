@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from bench import memory_model, phases
-from bench.page.markdown import NONE, bold, digits, heading, paragraph, percent, size, table
-from bench.view import View
+from bench.page.markdown import NONE, bold, digits, folded, heading, paragraph, percent, size, table
+from bench.view import FAULTS, View
 
 _Form = Callable[[float], str]  # how a figure is written
-_FAULTS = "faults_per_"  # in the names of such figures
+_FAULTS_PER = "faults_per_"  # in the names of such figures
 _MOMENTS = {
     "freed": "at once",
     "released": "once asked for",
@@ -131,12 +131,13 @@ def _faults(view: View) -> list[str]:
     rows = []
     for workload in view.results.workloads:
         names = {name for runs in workload.runs.values() for run in runs for name in run.figures}
-        for figure in sorted(name for name in names if _FAULTS in name):
+        for figure in sorted(name for name in names if _FAULTS_PER in name):
             found = {
                 name: value for name in view.names if (value := workload.figure(name, figure)) is not None
             }
             rows.append(_row(view, f"{workload.name}, {figure.replace('_', ' ')}", found, digits))
-    if not rows:
+    whole = _faults_of_whole_runs(view)
+    if not rows and not whole:
         return []
     return [
         *heading(3, "Page faults"),
@@ -145,7 +146,18 @@ def _faults(view: View) -> list[str]:
             "again after it was given back; 256 for each MiB are one for each page of 4 KiB.",
         ),
         *table(_columns(view, "workload"), rows),
+        *folded("Page faults of whole runs on every allocator, the fewest of each row in bold", whole),
     ]
+
+
+def _faults_of_whole_runs(view: View) -> list[str]:
+    rows = []
+    for workload in view.workloads(FAULTS):
+        values = {name: view.value(workload, name, FAULTS) for name in view.names}
+        found = {name: value for name, value in values.items() if value is not None}
+        if any(found.values()):
+            rows.append(_row(view, workload.name, found, digits))
+    return table(_columns(view, "workload"), rows)
 
 
 def _columns(view: View, first: str) -> list[str]:

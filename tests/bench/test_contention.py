@@ -117,18 +117,35 @@ def test_the_page_has_rates_for_a_million_operations() -> None:
 def test_what_the_arena_is_not_asked_for_counts_as_none_of_its_slabs() -> None:
     made = results()
     kept = {"large_allocs": 10, "large_frees": 10, "large_kept": 8, "slabs_created": 1}
-    reserve = {
+    stocks = {
         "refills": 9,
         "flushes": 7,
         "refills_stock": 5,
         "flushes_stocked": 4,
         "refills_partial_slab": 1,
     }
-    made.contention = [Contention("larson/mid", 1e6, {**kept, **reserve})]
-    ((_, _, _, slabs, _, locks, batches, _),) = rows(
+    made.contention = [Contention("larson/mid", 1e6, {**kept, **stocks})]
+    ((_, _, _, slabs, _, locks, batches, *_),) = rows(
         section(page(made), "What threads wait for"), "larson/mid"
     )
     assert (slabs, locks, batches) == ("5.00", "10.0", "7.00")
+
+
+def test_blocks_that_come_back_are_counted_one_by_one_and_parcels_as_a_whole() -> None:
+    made = results()
+    counters = {
+        "flushes": 2,
+        "flushed_blocks": 100,
+        "stock_returned_blocks": 50,
+        "remote_flushes": 3,
+        "remote_parcels": 2,
+        "remote_freed_blocks": 700,
+    }
+    made.contention = [Contention("xmalloc/64", 1e6, counters)]
+    ((*_, batches, blocks, remote, parcels),) = rows(
+        section(page(made), "What threads wait for"), "xmalloc/64"
+    )
+    assert (batches, blocks, remote, parcels) == ("5.00", "150", "3.00", "2.00")
 
 
 def test_without_counters_there_is_no_section() -> None:

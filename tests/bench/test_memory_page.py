@@ -1,5 +1,7 @@
 """The page's memory section, from figures as the memory workloads give them."""
 
+from dataclasses import replace
+
 import pytest
 
 from bench.memory_model import models, usages
@@ -9,7 +11,7 @@ from bench.results import Results, WorkloadResult
 from bench.view import View
 
 from .synthetic import MEBIBYTE, results, run
-from .test_page import rows
+from .test_page import rows, section
 
 BARE = 1.25 * MEBIBYTE
 FIXED = {"hakmem": 100_000.0, "system": 50_000.0, "mimalloc3": 3_000_000.0, "jemalloc": 700_000.0}
@@ -54,7 +56,8 @@ def test_the_cost_model_is_fitted_from_a_million_blocks_on(made: Results) -> Non
 
 def test_the_tables(made: Results) -> None:
     told = "\n".join(memory.lines(View(made)))
-    assert rows(told, "memory_usage/10m-16") == [
+    overheads = section(told, "Resident memory over the data").partition("\n### ")[0]
+    assert rows(overheads, "memory_usage/10m-16") == [
         ["memory_usage/10m-16", "+0.25 %", "+100 %", "+2.3 %", "+3.6 %"]
     ]
     ((_, *fixed),) = rows(told, "F, blocks of 16 B")
@@ -109,6 +112,17 @@ def test_faults(made: Results) -> None:
     told = "\n".join(memory.lines(View(made)))
     (row,) = rows(told, "page_faults/16, growth faults per mib")
     assert row[1:] == ["16.0", "-", "-", "-"]
+
+
+def test_faults_of_whole_runs_on_every_allocator(made: Results) -> None:
+    result = WorkloadResult("fill/16", "time", "Something.", "x")
+    for name, faults in (("hakmem", (200, 300, 400)), ("system", (50, 51, 52))):
+        result.runs[name] = [
+            replace(run(number, 1e-9), minor_faults=count) for number, count in enumerate(faults)
+        ]
+    made.workloads.append(result)
+    told = section("\n".join(memory.lines(View(made))), "Page faults")
+    assert rows(told, "fill/16") == [["fill/16", "300", "51.0", "-", "-"]]
 
 
 def test_fragmentation_phases_keep_their_order(made: Results) -> None:
