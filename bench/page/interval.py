@@ -15,6 +15,16 @@ def title(ratios: Iterable[Ratio | None], estimate: Estimate) -> str:
     return f"{least} % interval" if least == most else f"{least} to {most} % interval"
 
 
+def chance_to_miss(times: int, ratios: Iterable[Ratio], estimate: Estimate) -> float:
+    """How probable it is that so many of the intervals, or more, do not hold the truth."""
+    fewer = [1.0] + [0.0] * (times - 1)  # how probable it is that 0, 1, ... do not
+    for ratio in filter(_known, ratios):
+        hold = holds(ratio.rounds, estimate) / 100
+        one_fewer = [0.0, *fewer[:-1]]
+        fewer = [hold * as_many + (1 - hold) * less for as_many, less in zip(fewer, one_fewer, strict=True)]
+    return 1 - sum(fewer)
+
+
 def cell(ratio: Ratio, form: Callable[[float], str]) -> str:
     return f"{form(ratio.low)} to {form(ratio.high)}" if _known(ratio) else NONE
 

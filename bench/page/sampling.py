@@ -1,6 +1,8 @@
 """What sampling costs: the subject with it on, over itself with it off."""
 
-from bench.estimate import geometric_mean
+from collections.abc import Iterable, Mapping
+
+from bench.estimate import Ratio, geometric_mean
 from bench.page import interval
 from bench.page.markdown import NONE, bold, count, heading, paragraph, percent, seconds, table
 from bench.results import WorkloadResult
@@ -12,8 +14,8 @@ def lines(view: View) -> list[str]:
     measured = view.results.sampling
     if not measured:
         return []
-    changes = (view.ratio(workload, ON, OFF, TIME) for workload in measured)
-    sure = interval.title(changes, TIME.estimate)
+    changes = {workload.name: view.ratio(workload, ON, OFF, TIME) for workload in measured}
+    sure = interval.title(changes.values(), TIME.estimate)
     return [
         *heading(2, "What sampling costs"),
         *paragraph(
@@ -29,7 +31,8 @@ def lines(view: View) -> list[str]:
             ["workload", "time, off", "time, on", "change", sure, "rounds", "change of peak RSS"],
             (_row(view, workload) for workload in measured),
         ),
-        *_mean(view, measured),
+        *_by_chance({name: change for name, change in changes.items() if change}),
+        *_mean(changes.values()),
         *_failures(measured),
     ]
 
@@ -49,8 +52,20 @@ def _change(ratio: float) -> str:
     return percent(ratio - 1)
 
 
-def _mean(view: View, measured: list[WorkloadResult]) -> list[str]:
-    changes = [view.ratio(workload, ON, OFF, TIME) for workload in measured]
+def _by_chance(changes: Mapping[str, Ratio]) -> list[str]:
+    """What to make of rows whose interval has no 0 % in it: of many rows, noise alone makes some such."""
+    apart = [name for name, change in changes.items() if not change.low <= 1 <= change.high]
+    if not apart:
+        return []
+    chance = interval.chance_to_miss(len(apart), changes.values(), TIME.estimate)
+    return paragraph(
+        f"Without 0 % in the interval: {', '.join(apart)} ({len(apart)} of {count(len(changes), 'row')}).",
+        "If sampling cost nothing, noise alone would make as many such rows, or more, in",
+        f"{chance * 100:.0f} of 100 tables like this one.",
+    )
+
+
+def _mean(changes: Iterable[Ratio | None]) -> list[str]:
     mean = geometric_mean(change.value for change in changes if change)
     return [] if mean is None else paragraph(f"The geometric mean of the changes is {percent(mean - 1)}.")
 

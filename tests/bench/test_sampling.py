@@ -1,5 +1,6 @@
 """What sampling costs: how the two variants are run, and that the page keeps them apart from the peers."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,14 @@ def test_the_page_has_the_change_and_its_interval() -> None:
     low, high = (float(end.removesuffix(" %")) for end in interval.split(" to "))
     assert 9 < low <= 10 <= high < 11
     assert "geometric mean of the changes is +10.0 %" in told
+
+
+def test_the_page_says_how_often_noise_makes_as_many_rows_look_like_a_cost() -> None:
+    told = section(page(with_sampling(0.1)), "What sampling costs")
+    assert "Without 0 % in the interval: larson/mid (1 of 1 row)" in told
+    (share,) = re.findall(r"([0-9]+) % interval", told)
+    assert f"in {100 - int(share)} of 100 tables like this one" in told
+    assert "noise alone" not in section(page(with_sampling(0)), "What sampling costs")
 
 
 def test_a_failure_is_shown() -> None:
