@@ -164,8 +164,12 @@ bool heap_reclaim_idle(void) {
     return more || warm;
 }
 
+_Atomic bool heap_reclaim_asked;
+
 void heap_reclaim_request(void) {
-    if (os_program_has_threads() && option_bool(OPTION_RECLAIM) && !decay_is_on()) {
+    bool later = !os_program_has_threads();
+    atomic_store_explicit(&heap_reclaim_asked, later, memory_order_relaxed);
+    if (!later && option_bool(OPTION_RECLAIM) && !decay_is_on()) {
         decay_request();
     }
 }

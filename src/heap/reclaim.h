@@ -15,6 +15,9 @@ bool heap_reclaim(struct heap *heap);
  * when the owner falls asleep; or an id from this one on, which shows that there are many threads. */
 #define RECLAIM_WORTH_BYTES ((size_t)512 << 10)
 #define RECLAIM_WORTH_ID 8
+/* The first thread has such a heap, and there was no other: it may sleep by the time that there is. relaxed
+ * everywhere: a hint */
+extern INTERNAL _Atomic bool heap_reclaim_asked;
 /* Sees that the library's thread is there, in a program with threads. */
 void heap_reclaim_request(void);
 /* Owner: to be called now and then, for heap_reclaim_request. */

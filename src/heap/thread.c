@@ -76,6 +76,9 @@ NOINLINE struct heap *thread_heap_make(void) {
     if (heap != NULL) {
         thread_wants = 0;
         atomic_store_explicit(&thread_self.heap, heap, memory_order_relaxed); /* relaxed: its own */
+        if (atomic_load_explicit(&heap_reclaim_asked, memory_order_relaxed)) {
+            heap_reclaim_request();
+        }
         heap_reclaim_look(heap);
         if (has_key && pthread_setspecific(key, heap) != 0) { /* may allocate: the heap is there already */
             heap_keep(heap);
