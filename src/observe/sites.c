@@ -19,6 +19,8 @@
 struct site {
     _Atomic hak_site_t key; /* 0: unused; set once, acq_rel in find, which pairs with the acquire there */
     _Atomic uint64_t used;  /* allocations counted; 0: none, which the key of the unknown site cannot tell */
+    /* Of the live ones each may be below 0, modulo 2^64, where blocks are freed with another site or size than
+     * they were allocated with. */
     _Atomic uint64_t live_blocks, live_bytes, total_blocks, total_bytes, peak_bytes;
     _Atomic uint64_t first_ms; /* when the first block was allocated */
     /* Sum of the times of all frees less that of all allocations, modulo 2^64: see mean_lifetime. */
@@ -107,6 +109,10 @@ static uint64_t add(_Atomic uint64_t *figure, uint64_t n) {
     return atomic_fetch_add_explicit(figure, n, memory_order_relaxed) + n;
 }
 
+static uint64_t at_least_0(uint64_t live) {
+    return (int64_t)live < 0 ? 0 : live;
+}
+
 void site_count_allocation(hak_site_t key, size_t size) {
     struct site *site = find_to_count(key);
     uint64_t now = os_now_ms();
@@ -119,7 +125,7 @@ void site_count_allocation(hak_site_t key, size_t size) {
     add(&site->live_blocks, 1);
     add(&site->total_blocks, 1);
     add(&site->total_bytes, size);
-    uint64_t live = add(&site->live_bytes, size);
+    uint64_t live = at_least_0(add(&site->live_bytes, size));
     uint64_t peak = atomic_load_explicit(&site->peak_bytes, memory_order_relaxed);
     while (live > peak && !atomic_compare_exchange_weak_explicit(
                               &site->peak_bytes, &peak, live, memory_order_relaxed, memory_order_relaxed)) {
@@ -148,13 +154,14 @@ static void read_site(struct site *site, hak_site_stats_t *out) {
     uint64_t first = atomic_load_explicit(&site->first_ms, memory_order_relaxed);
     uint64_t balance = atomic_load_explicit(&site->time_balance_ms, memory_order_relaxed);
     out->site = atomic_load_explicit(&site->key, memory_order_relaxed);
-    out->live_blocks = atomic_load_explicit(&site->live_blocks, memory_order_relaxed);
-    out->live_bytes = atomic_load_explicit(&site->live_bytes, memory_order_relaxed);
+    uint64_t live = atomic_load_explicit(&site->live_blocks, memory_order_relaxed);
+    out->live_blocks = at_least_0(live);
+    out->live_bytes = at_least_0(atomic_load_explicit(&site->live_bytes, memory_order_relaxed));
     out->total_blocks = atomic_load_explicit(&site->total_blocks, memory_order_relaxed);
     out->total_bytes = atomic_load_explicit(&site->total_bytes, memory_order_relaxed);
     out->peak_bytes = atomic_load_explicit(&site->peak_bytes, memory_order_relaxed);
     out->blocks_per_second = out->total_blocks * 1000 / (now > first ? now - first : 1);
-    out->mean_lifetime_ms = mean_lifetime(balance, out->live_blocks, out->total_blocks, now);
+    out->mean_lifetime_ms = mean_lifetime(balance, live, out->total_blocks, now);
 }
 
 static bool is_used(struct site *site) {

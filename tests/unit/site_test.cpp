@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <regex>
 #include <set>
 #include <string>
 #include <thread>
@@ -75,6 +77,36 @@ TEST(Site, PeakIsTheHighestThatWasLive) {
     hak_free_at(third, 50, site);
     hak_free_at(fourth, 51, site);
     EXPECT_EQ(figures(site).peak_bytes, 301u);
+}
+
+// What one writes where no block is reallocated at a site: the size that it has at last.
+TEST(Site, ABlockFreedWithALargerSizeDoesNotWrapTheFigures) {
+    const hak_site_t site = HAK_SITE();
+    void *block = hak_realloc(hak_alloc_at(100, site), 200);
+    hak_free_at(block, 200, site);
+    hak_site_stats_t stats = figures(site);
+    EXPECT_EQ(stats.live_blocks, 0u);
+    EXPECT_EQ(stats.live_bytes, 0u);
+    EXPECT_EQ(stats.peak_bytes, 100u);
+    void *next = hak_alloc_at(40, site);
+    stats = figures(site);
+    EXPECT_EQ(stats.live_blocks, 1u);
+    EXPECT_EQ(stats.live_bytes, 0u) << "60 bytes too many were taken away";
+    EXPECT_EQ(stats.peak_bytes, 100u);
+    hak_free_at(next, 40, site);
+}
+
+TEST(Site, ABlockFreedAtAnotherSiteDoesNotWrapItsFigures) {
+    const hak_site_t site = HAK_SITE();
+    const hak_site_t other = HAK_SITE();
+    void *first = hak_alloc_at(100, site);
+    hak_free_at(hak_alloc_at(10, other), 10, other);
+    hak_free_at(first, 100, other);
+    const hak_site_stats_t stats = figures(other);
+    EXPECT_EQ(stats.live_blocks, 0u);
+    EXPECT_EQ(stats.live_bytes, 0u);
+    EXPECT_EQ(stats.peak_bytes, 10u);
+    EXPECT_EQ(figures(site).live_blocks, 1u);
 }
 
 TEST(Site, WhatFailsOrIsNullIsNotCounted) {
@@ -188,9 +220,10 @@ TEST(Site, TheRateIsAnAverageSinceTheFirstAllocation) {
     EXPECT_GE(figures(site).blocks_per_second, 1u);
 }
 
-std::string written_json() {
+// What `write` writes to the descriptor that it is given.
+std::string written(const std::function<void(int)> &write) {
     std::FILE *file = std::tmpfile();
-    EXPECT_EQ(hak_sites_json(fileno(file)), 0);
+    write(fileno(file));
     std::rewind(file);
     std::string text;
     for (int c; (c = std::fgetc(file)) != EOF;) {
@@ -198,6 +231,31 @@ std::string written_json() {
     }
     std::fclose(file);
     return text;
+}
+
+std::string written_json() {
+    return written([](int fd) { EXPECT_EQ(hak_sites_json(fd), 0); });
+}
+
+TEST(Site, TheTableHasALineForEachWithItsFigures) {
+    const hak_site_t here = HAK_SITE();
+    const hak_site_t wild = 0x7A7A;
+    void *first = hak_alloc_at(3 << 20, here);
+    hak_free_at(hak_alloc_at(1 << 20, here), 1 << 20, here);
+    void *second = hak_alloc_at(2048, wild);
+    void *third = hak_alloc_at(1024, 0);
+    const std::string table = written(hak_sites_print);
+    const std::string place = reinterpret_cast<const char *>(here);
+    for (const std::string &line :
+         {std::string("call sites.*live blocks.*peak.*all blocks.*place"),
+          " 3\\.0 MiB +1 +4\\.0 MiB +2 .* " + place, std::string(" 2\\.0 KiB +1 +2\\.0 KiB +1 .* 0x7a7a"),
+          std::string(" 1\\.0 KiB .* unknown")}) {
+        EXPECT_TRUE(std::regex_search(table, std::regex(line))) << line << "\n" << table;
+    }
+    EXPECT_LT(table.find(place), table.find("0x7a7a")) << "what holds most comes first";
+    hak_free_at(first, 3 << 20, here);
+    hak_free_at(second, 2048, wild);
+    hak_free_at(third, 1024, 0);
 }
 
 TEST(Site, JsonNamesPlacesAndOnlyThese) {
