@@ -170,57 +170,13 @@ TEST(Asleep, OneThatWaitsForAChildInItsMemoryKeepsItsHeap) {
     EXPECT_FALSE(sleeper.loses_its_heap());
 }
 
-// The number in the namespace that /proc is of, which is not the one that gettid says in another one.
-int number_in_proc() {
-    std::array<char, 64> link{};
-    const ssize_t length = readlink("/proc/thread-self", link.data(), link.size() - 1);
-    return length > 0 ? std::atoi(std::strrchr(link.data(), '/') + 1) : 0;
-}
-
-bool give_next_thread(int number) {
-    const int fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
-    const bool done = dprintf(fd, "%d", number - 1) > 0;
-    close(fd);
-    return done;
-}
-
-int ask_for_a_busy_thread_that_has_the_number_of_one_that_sleeps() {
-    std::atomic<int> of_sleeper{0};
-    std::atomic<int> of_busy{0};
-    std::atomic<bool> is_over{false};
-    sem_t end;
-    sem_init(&end, 0, 0);
-    std::thread sleeper([&] {
-        of_sleeper = number_in_proc();
-        sem_wait(&end);
-    });
-    happens([&] { return of_sleeper != 0 && !os_is_running(of_sleeper); });
-    const bool may_choose = give_next_thread(of_sleeper);
-    std::thread busy([&] {
-        of_busy = static_cast<int>(syscall(SYS_gettid));
-        while (!is_over) {
-        }
-    });
-    happens([&] { return of_busy != 0; });
-    os_sleep sleep{};
-    const bool is_asleep = os_asleep(of_busy, &sleep);
-    const bool is_the_same = of_busy == of_sleeper;
-    is_over = true;
-    busy.join();
-    sem_post(&end);
-    sleeper.join();
-    return may_choose && is_the_same && !is_asleep ? 0 : 1;
-}
-
-// As a container's /proc that is the host's has it.
-TEST(Asleep, NobodyIsByWhatAnotherNamespaceSays) {
-    hakmem_test::expect_child_to_succeed([] {
-        if (unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) {
-            return 1;
-        }
-        hakmem_test::expect_child_to_succeed(ask_for_a_busy_thread_that_has_the_number_of_one_that_sleeps);
-        return testing::Test::HasFailure() ? 1 : 0;
-    });
+TEST(Asleep, NobodyLosesAHeapWhereThatIsSwitchedOff) {
+    hak_option_set("reclaim", "0");
+    Sleeper sleeper(Sleeper::wait_for_end);
+    EXPECT_FALSE(sleeper.is_in_signal_handler()) << "and so it sleeps";
+    EXPECT_FALSE(Sleeper::loses_its_heap());
+    hak_option_set("reclaim", "1");
+    EXPECT_TRUE(Sleeper::loses_its_heap());
 }
 
 } // namespace

@@ -16,14 +16,18 @@
 #include <unistd.h>
 
 #include "hakmem.h"
+#include "support/advice.h"
 #include "support/random.h"
 #include "support/scale.h"
 #include "support/statistics.h"
 #include "support/threads.h"
+#include "support/waiting.h"
 
 namespace {
 
 using hakmem_test::counter;
+using hakmem_test::happens;
+using hakmem_test::kernel_takes_advice;
 using hakmem_test::number_in;
 using hakmem_test::Random;
 using hakmem_test::run_in_thread;
@@ -315,6 +319,57 @@ TEST(Counters, SlabsAreCreatedOpenedRecycledAndReleased) {
               0u);
     EXPECT_GT(growth("slabs_released", [] { hak_collect(); }), 0u);
     EXPECT_GT(growth("superslabs_opened", [] { hak_free(hak_malloc(50'000'000)); }), 0u);
+}
+
+TEST(Counters, MagazinesThatGrowAreCounted) {
+    run_in_thread([] { // which may have got an ended thread's, of other sizes
+        EXPECT_GT(growth("magazine_growths", [] { allocate_and_free(112, 5'000); }), 0u);
+    });
+}
+
+TEST(Counters, AddressSpaceForABlockThatIsLargerThanAllThereWasIsCounted) {
+    EXPECT_EQ(growth("regions_created", [] { hak_free(hak_malloc(std::size_t{1} << 34)); }), 1u);
+}
+
+// From 16 MiB in use on, where the program fills its blocks.
+TEST(Counters, PagesThatComeAheadOfUseAreCounted) {
+    constexpr int kPopulateWrite = 23;
+    constexpr std::size_t kPage = 4096;
+    const std::uint64_t faults_before = counter("page_faults_avoided");
+    const std::uint64_t bytes = growth("populated_bytes", [] {
+        std::vector<void *> blocks(10'000);
+        for (void *&block : blocks) {
+            block = std::memset(hak_malloc(2 * kPage), 1, 2 * kPage);
+        }
+        for (void *block : blocks) {
+            hak_free(block);
+        }
+    });
+    const std::uint64_t faults = counter("page_faults_avoided") - faults_before;
+    if (kernel_takes_advice(kPopulateWrite)) { // Linux 5.14
+        EXPECT_GT(bytes, 10'000 * 2 * kPage / 2);
+        EXPECT_GT(faults, bytes / kPage / 2);
+    }
+    EXPECT_LE(faults, bytes / kPage) << "less one for each call";
+}
+
+TEST(Counters, WhatIsGivenBackBecauseItLiesIdleIsCounted) {
+    hak_option_set("decay_ms", "20");
+    hak_option_set("background_thread", "2");
+    const std::uint64_t purged = counter("purged_bytes");
+    const std::uint64_t decayed = counter("decayed_bytes");
+    std::vector<void *> blocks(4); // together less than may stay
+    for (void *&block : blocks) {
+        block = hak_malloc(500'000);
+        std::memset(block, 1, 500'000);
+    }
+    for (void *block : blocks) {
+        hak_free(block);
+    }
+    EXPECT_TRUE(happens([&] { return counter("decayed_bytes") > decayed; }));
+    EXPECT_GE(counter("purged_bytes") - purged, counter("decayed_bytes") - decayed);
+    hak_option_set("background_thread", "1");
+    hak_option_set("decay_ms", "500");
 }
 
 TEST(Counters, AResetMakesThemBeginAtZero) {
