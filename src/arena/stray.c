@@ -22,19 +22,26 @@ static RARE struct stray look(const struct region *r, uintptr_t address) {
         const struct slab *head = region_slab(r, index - back);
         if (state_of(head) == SLAB_LARGE && arena_run_slabs(head) > back) {
             enum stray_kind kind = begins_slab && back == 0 ? STRAY_TAKEN : STRAY_INSIDE;
-            return (struct stray){kind, arena_run_is_huge(head), arena_address(head)};
+            return (struct stray){
+                .kind = kind, .huge = arena_run_is_huge(head), .block = arena_address(head)};
         }
     }
     bool was_freed = state_of(slab) == SLAB_FREE || state_of(slab) == SLAB_KEPT;
-    return (struct stray){.kind =
-                              begins_slab && was_freed && arena_span(slab) != 0 ? STRAY_GONE : STRAY_UNKNOWN};
+    if (!begins_slab || !was_freed || arena_span(slab) == 0) {
+        return (struct stray){.kind = STRAY_UNKNOWN};
+    }
+    return (struct stray){.kind = STRAY_GONE,
+                          .huge = arena_run_is_huge(slab),
+                          .run_slabs = slab->run_slabs,
+                          .size_class = slab->size_class};
 }
 
 RARE struct stray arena_stray(uintptr_t address) {
     struct stray stray = {.kind = STRAY_UNKNOWN};
     if (arena_lock_in_time()) {
         const struct region *r = region_of_any(address);
-        stray = r == NULL ? (struct stray){.kind = STRAY_GONE} : look(r, address);
+        /* Regions end with huge blocks only. */
+        stray = r == NULL ? (struct stray){.kind = STRAY_GONE, .huge = true} : look(r, address);
         lock_release(&arena.lock);
     }
     return stray;

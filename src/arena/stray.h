@@ -19,8 +19,11 @@ enum stray_kind {
 
 struct stray {
     enum stray_kind kind;
-    bool huge;       /* where it lies in a block: of the huge lane */
-    uintptr_t block; /* where that begins */
+    bool huge;       /* where it lies in a block, or one was freed there: of the huge lane */
+    uintptr_t block; /* where the one begins that it lies in */
+    /* Of the run that was freed there, if it was no huge one: its length, and the size class that blocks in
+     * the slab were of, in this run or in one before it. */
+    uint8_t run_slabs, size_class;
 };
 
 /* No lock of the arena's held. */

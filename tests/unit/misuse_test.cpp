@@ -38,6 +38,7 @@ constexpr std::size_t kHuge = 5'000'000;
 // Beyond the slabs nothing tells a block that was freed from one that never was.
 #define EITHER_FREE "hakmem: (double|invalid) free[^:]*: pointer 0x[0-9a-f]+"
 #define INVALID_ANY "hakmem: [a-z ]+[^:]*: pointer 0x[0-9a-f]+"
+#define OF_LANE(lane) ", size class " lane ", slab 0x[0-9a-f]+"
 
 class Misuse : public testing::Test {
   protected:
@@ -96,7 +97,7 @@ TEST_F(MisuseDeathTest, DoubleFreeOfALargeBlockIsNamedAtOnce) {
         hak_free(block);
         hak_free(block);
     };
-    EXPECT_DEATH(misuse(), EITHER_FREE);
+    EXPECT_DEATH(misuse(), EITHER_FREE OF_LANE("large"));
 }
 
 TEST_F(MisuseDeathTest, DoubleFreeOfAHugeBlockIsNamedAtOnce) {
@@ -105,7 +106,7 @@ TEST_F(MisuseDeathTest, DoubleFreeOfAHugeBlockIsNamedAtOnce) {
         hak_free(block);
         hak_free(block);
     };
-    EXPECT_DEATH(misuse(), EITHER_FREE);
+    EXPECT_DEATH(misuse(), EITHER_FREE OF_LANE("huge"));
 }
 
 TEST_F(MisuseDeathTest, DoubleFreeAfterACollectIsNamed) {
@@ -119,6 +120,8 @@ TEST_F(MisuseDeathTest, DoubleFreeAfterACollectIsNamed) {
     for (std::size_t size : {kTiny, kMid, kLarge, kHuge}) {
         EXPECT_DEATH(misuse(size), EITHER_FREE) << size;
     }
+    EXPECT_DEATH(misuse(5 * kLarge), EITHER_FREE OF_LANE("large"));
+    EXPECT_DEATH(misuse(kHuge), EITHER_FREE OF_LANE("huge"));
 }
 
 TEST_F(MisuseDeathTest, InteriorPointerOfATinyBlockIsNamedWhenTheMagazineIsFlushed) {
@@ -165,7 +168,7 @@ TEST_F(MisuseDeathTest, DoubleFreeOfABlockWhoseRegionHasEndedIsNamed) {
         hak_free(block);
         return block;
     };
-    EXPECT_DEATH(hak_free(freed()), "hakmem: double free[^:]*: pointer 0x[0-9a-f]+");
+    EXPECT_DEATH(hak_free(freed()), "hakmem: double free[^:]*: pointer 0x[0-9a-f]+" OF_LANE("huge"));
     EXPECT_DEATH(hak_realloc(freed(), 10), "hakmem: invalid realloc .its slab is not in use.: pointer");
     EXPECT_DEATH(hak_usable_size(freed()), "hakmem: invalid usable size .its slab is not in use.: pointer");
 }
@@ -205,8 +208,8 @@ TEST_F(MisuseDeathTest, ReallocOfAFreedLargeOrHugeBlockIsNamed) {
         hak_free(block);
         hak_realloc(block, size + 4096);
     };
-    EXPECT_DEATH(misuse(kLarge), INVALID_ANY);
-    EXPECT_DEATH(misuse(kHuge), INVALID_ANY);
+    EXPECT_DEATH(misuse(kLarge), INVALID_ANY OF_LANE("large"));
+    EXPECT_DEATH(misuse(kHuge), INVALID_ANY OF_LANE("huge"));
 }
 
 TEST_F(MisuseDeathTest, DoubleFreeByAnotherThreadIsNamed) {
