@@ -328,6 +328,7 @@ TEST(Counters, MagazinesThatGrowAreCounted) {
 }
 
 TEST(Counters, AddressSpaceForABlockThatIsLargerThanAllThereWasIsCounted) {
+    hak_free(hak_malloc(1)); // the first region, if there is none yet
     EXPECT_EQ(growth("regions_created", [] { hak_free(hak_malloc(std::size_t{1} << 34)); }), 1u);
 }
 
