@@ -182,7 +182,7 @@ static void write_events(struct output *out, const struct counter_values *values
     COUNTS(out, "operating system", {n[COUNTER_SYSTEM_CALLS], "calls,"}, {n[COUNTER_PURGES], "purges,"},
            {n[COUNTER_PURGED_BYTES] >> 10, "KiB purged,"},
            {n[COUNTER_DECAYED_BYTES] >> 10, "KiB of them idle;"},
-           {n[COUNTER_PAGE_FAULTS_AVOIDED], "page faults avoided"});
+           {n[COUNTER_PAGE_FAULTS_AVOIDED], "page faults spared if used"});
     COUNTS(out, "waiting for locks", {n[COUNTER_ARENA_LOCK_WAITS], "times for the arena's,"},
            {n[COUNTER_OTHER_LOCK_WAITS], "for others"});
     COUNTS(out, "size classes", {size_class_count_exact(), "made for this program"});

@@ -58,7 +58,7 @@ COUNTERS = {
     "decayed_bytes": "Bytes given back because they lay idle",
     "hole_bytes": "Bytes given back of free blocks in slabs that are in use",
     "populated_bytes": "Bytes faulted in ahead of use",
-    "page_faults_avoided": "Page faults saved by that",
+    "page_faults_avoided": "Pages populated so, and where realloc copies, less one for each call",
     "heaps_reclaimed": "Heaps taken from threads that slept",
     "system_calls": "Calls into the kernel for memory",
     "arena_lock_waits": "Times that a thread found the arena's lock taken",

@@ -42,6 +42,8 @@ _STAGES = (
     ("lock waits", ("arena_lock_waits", "other_lock_waits")),
     ("others", ("magazine_growths", "heaps_reclaimed", "foreign_frees")),
 )
+# Where the name says less than there is to say.
+_LABELS = {"page_faults_avoided": "page faults spared if all of it is used"}
 _MOST_CLASSES = 12
 
 
@@ -173,7 +175,7 @@ def _counted(statistics: Statistics, names: Sequence[str], stem: str) -> Iterato
     for name in names:
         count = statistics.counter(name)
         if count:
-            label = name.removeprefix(stem).removesuffix("_bytes").replace("_", " ")
+            label = _LABELS.get(name) or name.removeprefix(stem).removesuffix("_bytes").replace("_", " ")
             shown = shown_bytes(count) if name.endswith("_bytes") else shown_count(count)
             yield f"{shown} {label}"
 
