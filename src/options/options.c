@@ -170,7 +170,9 @@ static void append_expectation(struct text *line, const struct definition *d) {
         text_decimal(line, d->most);
         break;
     case TYPE_CHOICE:
-        text_string(line, "balanced, speed or memory");
+        text_string(line, "balanced, speed or memory (heap profiles: ");
+        text_string(line, definitions[OPTION_PROF].environment);
+        text_string(line, "=1)");
         break;
     case TYPE_STRING:
         text_string(line, "fewer than ");

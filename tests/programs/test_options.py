@@ -210,6 +210,13 @@ def test_bad_option_value_gives_one_line_and_the_default(runner: Runner) -> None
     assert "64K or 4M, at most 128T" in lines[0], warned
 
 
+def test_who_takes_the_profile_of_settings_for_one_of_the_heap_is_told_of_the_other(runner: Runner) -> None:
+    warned = runner.run(SMALL_RUN, env={**ON_MALLOC, "HAKMEM_PROFILE": "1"}, may_speak=True)
+    (line,) = warned.stderr.decode().splitlines()
+    assert "HAKMEM_PROFILE=1: expected balanced, speed or memory" in line, warned
+    assert "heap profiles: HAKMEM_PROF=1" in line, warned
+
+
 def test_a_name_too_long_for_a_file_gives_one_line(runner: Runner) -> None:
     warned = runner.run(SMALL_RUN, env={**ON_MALLOC, "HAKMEM_PROF_FILE": "n" * 1024}, may_speak=True)
     (line,) = warned.stderr.decode().splitlines()

@@ -349,6 +349,20 @@ def test_a_limit_on_the_size_of_files_is_respected_without_a_signal(runner: Runn
     assert json.loads(report.read_text())["fallbacks"] == {"no_live_page": 1}
 
 
+def test_without_address_space_for_the_page_map_regions_serve_and_it_is_counted(runner: Runner) -> None:
+    report = runner.scratch / "statistics"
+    finished = runner.run(
+        [required_program("sh"), "-c", "ulimit -v 1000000; exec seq 1 3"],
+        env={"HAKMEM_STATS_JSON": "1", "HAKMEM_STATS_FILE": str(report), "HAKMEM_WRAP_DIAG": "1"},
+        proven=False,
+        may_speak=True,
+    )
+    assert finished.stdout == b"1\n2\n3\n", finished
+    assert json.loads(report.read_text())["fallbacks"] == {"page_map_by_region": 1}
+    [line] = finished.library_lines
+    assert line.startswith("hakmem: fall-back: page map by region, "), finished
+
+
 def test_a_file_without_room_for_the_statistics_is_one_line(runner: Runner) -> None:
     shown = runner.run(
         [required_program("seq"), "1", "3"],
