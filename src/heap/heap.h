@@ -52,7 +52,7 @@ struct witness {
 };
 #define WITNESSES 32 /* eight for each doubling, from a page to MID_MAX_BYTES */
 
-/* Blocks that a magazine of the tiny lane had no room for: see stock.h. Under the heap's lock. */
+/* Blocks that a magazine had no room for: see stock.h. Under the heap's lock. */
 struct stock {
     struct stock_slab *top;
     _Atomic uint32_t blocks; /* relaxed everywhere: written under the lock, a hint without it */
