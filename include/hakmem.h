@@ -119,8 +119,8 @@ typedef uintptr_t hak_site_t;
 HAK_EXPORT void *hak_alloc_at(size_t size, hak_site_t site);
 
 /* hak_free of a block from hak_alloc_at: `size` and `site` must be those it was allocated with, also where it
- * was reallocated since, or the figures of the site are wrong (but never below 0, and the heap never is). NULL
- * is ignored and not counted. */
+ * was reallocated since, or the figures of the site are wrong (but never below 0, and the heap never is).
+ * NULL is ignored and not counted. */
 HAK_EXPORT void hak_free_at(void *ptr, size_t size, hak_site_t site);
 
 typedef struct hak_site_stats {
@@ -240,9 +240,9 @@ typedef struct hak_stats {
     /* Pages that came so, and where realloc copies, less one for each call: the faults that the program is
      * spared if it uses all of them. */
     uint64_t page_faults_avoided;
-    uint64_t heaps_reclaimed;     /* taken from threads that slept */
-    uint64_t exact_classes;       /* size classes made for this program */
-    uint64_t fallbacks;           /* all reasons together; hak_stats_print names them */
+    uint64_t heaps_reclaimed; /* taken from threads that slept */
+    uint64_t exact_classes;   /* size classes made for this program */
+    uint64_t fallbacks;       /* all reasons together; hak_stats_print names them */
 } hak_stats_t;
 
 HAK_EXPORT void hak_stats_get(hak_stats_t *out);

@@ -46,8 +46,7 @@ static RARE bool was_large(const struct stray *stray) {
 RARE void large_report_stray(const char *action, const void *p) {
     struct stray stray = arena_stray((uintptr_t)p);
     if (stray.kind != STRAY_INSIDE && stray.kind != STRAY_TAKEN) {
-        report_not_in_use(action, p, stray.kind == STRAY_GONE,
-                          was_large(&stray) ? lane(stray.huge) : NULL);
+        report_not_in_use(action, p, stray.kind == STRAY_GONE, was_large(&stray) ? lane(stray.huge) : NULL);
     }
     report_misuse(&(struct misuse){.action = action,
                                    .detail = stray.kind == STRAY_INSIDE ? "not the start of a block"

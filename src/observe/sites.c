@@ -19,8 +19,8 @@
 struct site {
     _Atomic hak_site_t key; /* 0: unused; set once, acq_rel in find, which pairs with the acquire there */
     _Atomic uint64_t used;  /* allocations counted; 0: none, which the key of the unknown site cannot tell */
-    /* Of the live ones each may be below 0, modulo 2^64, where blocks are freed with another site or size than
-     * they were allocated with. */
+    /* Of the live ones each may be below 0, modulo 2^64, where blocks are freed with another site or size
+     * than they were allocated with. */
     _Atomic uint64_t live_blocks, live_bytes, total_blocks, total_bytes, peak_bytes;
     _Atomic uint64_t first_ms; /* when the first block was allocated */
     /* Sum of the times of all frees less that of all allocations, modulo 2^64: see mean_lifetime. */

@@ -1,5 +1,5 @@
-// Each fall-back is counted under its name, and its line is written, when what it tells of comes about. (Those
-// of the start are in tests/programs: libc forced, page map by region, no live page.)
+// Each fall-back is counted under its name, and its line is written, when what it tells of comes about.
+// (Those of the start are in tests/programs: libc forced, page map by region, no live page.)
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -241,8 +241,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Fallback{"huge_block_copied", 1, false, move_a_block_that_cannot_be_moved},
                     Fallback{"address_space_lost_to_a_failed_mremap", 1, false,
                              free_a_moved_block_whose_pages_cannot_be_renewed},
-                    Fallback{"site_table_full", 17'000 - 16'384, true,
-                             use_more_sites_than_there_is_room_for},
+                    Fallback{"site_table_full", 17'000 - 16'384, true, use_more_sites_than_there_is_room_for},
                     Fallback{"no_memory_for_a_sample", 1, true, sample_without_memory}),
     [](const testing::TestParamInfo<Fallback> &info) { return info.param.name; });
 
