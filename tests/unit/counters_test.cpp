@@ -16,18 +16,22 @@
 #include <unistd.h>
 
 #include "hakmem.h"
-#include "support/advice.h"
 #include "support/random.h"
 #include "support/scale.h"
 #include "support/statistics.h"
 #include "support/threads.h"
 #include "support/waiting.h"
 
+extern "C" {
+void registry_lock();
+void registry_unlock();
+std::uint64_t lock_waits();
+}
+
 namespace {
 
 using hakmem_test::counter;
 using hakmem_test::happens;
-using hakmem_test::kernel_takes_advice;
 using hakmem_test::number_in;
 using hakmem_test::Random;
 using hakmem_test::run_in_thread;
@@ -327,31 +331,22 @@ TEST(Counters, MagazinesThatGrowAreCounted) {
     });
 }
 
+TEST(Counters, WaitsForAnotherLockThanTheArenasAreCounted) {
+    const std::uint64_t before = lock_waits();
+    EXPECT_GE(growth("other_lock_waits",
+                     [before] {
+                         registry_lock();
+                         std::thread other([] { hak_free(hak_malloc(1)); }); // it needs a heap
+                         EXPECT_TRUE(happens([before] { return lock_waits() > before; }));
+                         registry_unlock();
+                         other.join();
+                     }),
+              1u);
+}
+
 TEST(Counters, AddressSpaceForABlockThatIsLargerThanAllThereWasIsCounted) {
     hak_free(hak_malloc(1)); // the first region, if there is none yet
     EXPECT_EQ(growth("regions_created", [] { hak_free(hak_malloc(std::size_t{1} << 34)); }), 1u);
-}
-
-// From 16 MiB in use on, where the program fills its blocks.
-TEST(Counters, PagesThatComeAheadOfUseAreCounted) {
-    constexpr int kPopulateWrite = 23;
-    constexpr std::size_t kPage = 4096;
-    const std::uint64_t faults_before = counter("page_faults_avoided");
-    const std::uint64_t bytes = growth("populated_bytes", [] {
-        std::vector<void *> blocks(10'000);
-        for (void *&block : blocks) {
-            block = std::memset(hak_malloc(2 * kPage), 1, 2 * kPage);
-        }
-        for (void *block : blocks) {
-            hak_free(block);
-        }
-    });
-    const std::uint64_t faults = counter("page_faults_avoided") - faults_before;
-    if (kernel_takes_advice(kPopulateWrite)) { // Linux 5.14
-        EXPECT_GT(bytes, 10'000 * 2 * kPage / 2);
-        EXPECT_GT(faults, bytes / kPage / 2);
-    }
-    EXPECT_LE(faults, bytes / kPage) << "less one for each call";
 }
 
 TEST(Counters, WhatIsGivenBackBecauseItLiesIdleIsCounted) {

@@ -34,6 +34,7 @@ extern "C" void __libc_free(void *block);
 
 namespace {
 
+using hakmem_test::counter;
 using hakmem_test::dirty;
 using hakmem_test::kEveryCall;
 using hakmem_test::kKiB;
@@ -59,7 +60,9 @@ std::uint64_t times_of(const std::string &name) {
 }
 
 void free_a_block_of_libc() {
+    const std::uint64_t before = counter("foreign_frees");
     hak_free(__libc_malloc(100));
+    EXPECT_EQ(counter("foreign_frees"), before + 1);
 }
 
 void resize_a_block_of_libc() {
@@ -204,7 +207,7 @@ TEST_P(Fallbacks, AreCountedAndWritten) {
         switch_faults_off();
         std::fprintf(error_output, "%llu\n", static_cast<unsigned long long>(times_of(GetParam().name)));
         std::fflush(error_output);
-        _exit(0);
+        _exit(HasFailure() ? 1 : 0);
     }
     int status = -1;
     ASSERT_EQ(waitpid(child, &status, 0), child);
