@@ -1,6 +1,5 @@
 // Whether a sleeping thread is in a signal handler, by what is on its stack, and whether its heap is taken
 // from it.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sched.h>
@@ -14,18 +13,14 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <thread>
 #include <utility>
 
 #include "hakmem.h"
-#include "support/child.h"
 #include "support/resident.h"
 #include "support/statistics.h"
-#include "support/waiting.h"
 
 extern "C" {
 #include "os/asleep.h"
@@ -33,7 +28,6 @@ extern "C" {
 
 namespace {
 
-using hakmem_test::happens;
 using hakmem_test::kKiB;
 using hakmem_test::stats_now;
 
