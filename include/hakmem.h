@@ -85,11 +85,9 @@ HAK_EXPORT size_t hak_size_class_slab_bytes(int size_class); /* of the slab run;
  * not a tiny class. Cost: one atomic operation for each bitmap word touched. */
 HAK_EXPORT int hak_tiny_magazine_flush(int size_class);
 
-/* Returns all that the calling thread caches: magazines and stocks of all classes, its buffer of remote
- * frees, what others have freed of its blocks, and the runs of large blocks that it keeps. Gives the number
- * of blocks and runs returned. */
-HAK_EXPORT size_t hak_thread_flush(void);
-/* The same, by an older name that says less than it does. */
+/* Returns all that the calling thread caches, not of the tiny lane alone: magazines and stocks of all
+ * classes, its buffer of remote frees, what others have freed of its blocks, and the runs of large blocks
+ * that it keeps. Gives the number of blocks and runs returned. */
 HAK_EXPORT size_t hak_tiny_magazine_flush_all(void);
 
 /* Gives back to the OS all that can be: takes what the caches of the calling thread, of sleeping threads and

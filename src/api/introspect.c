@@ -74,12 +74,10 @@ COLD int hak_tiny_magazine_flush(int size_class) {
     return heap == &heap_of_no_thread ? 0 : (int)heap_flush_magazine(heap, (unsigned)size_class, FLUSH_API);
 }
 
-size_t hak_thread_flush(void) {
+size_t hak_tiny_magazine_flush_all(void) {
     struct heap *heap = thread_heap_now();
     return heap == &heap_of_no_thread ? 0 : heap_flush_all(heap, FLUSH_API);
 }
-
-size_t hak_tiny_magazine_flush_all(void) __attribute__((alias("hak_thread_flush")));
 
 size_t hak_collect(void) {
     size_t bytes = heap_give_back();
