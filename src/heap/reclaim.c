@@ -168,7 +168,9 @@ _Atomic bool heap_reclaim_asked;
 
 void heap_reclaim_request(void) {
     bool later = !os_program_has_threads();
-    atomic_store_explicit(&heap_reclaim_asked, later, memory_order_relaxed);
+    if (atomic_load_explicit(&heap_reclaim_asked, memory_order_relaxed) != later) {
+        atomic_store_explicit(&heap_reclaim_asked, later, memory_order_relaxed);
+    }
     if (!later && option_bool(OPTION_RECLAIM) && !decay_is_on()) {
         decay_request();
     }

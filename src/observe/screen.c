@@ -154,9 +154,9 @@ static void write_blocks(struct output *out, const uint64_t *n) {
            {n[COUNTER_REFILLS_FRESH_SLAB], "fresh slabs"});
     COUNTS(out, "flushes", {n[COUNTER_FLUSHES], "with"}, {n[COUNTER_FLUSHED_BLOCKS], "blocks:"},
            {n[COUNTER_FLUSHES_MAGAZINE_FULL], "full,"}, {n[COUNTER_FLUSHES_STOCKED], "of them stocked,"},
-           {n[COUNTER_FLUSHES_THREAD_EXIT], "on exit,"},
-           {n[COUNTER_FLUSHES_RECLAIM], "of sleepers,"}, {n[COUNTER_FLUSHES_IDLE], "unused sizes,"},
-           {n[COUNTER_FLUSHES_SURPLUS], "surplus,"}, {n[COUNTER_FLUSHES_API], "on request"});
+           {n[COUNTER_FLUSHES_THREAD_EXIT], "on exit,"}, {n[COUNTER_FLUSHES_RECLAIM], "of sleepers,"},
+           {n[COUNTER_FLUSHES_IDLE], "unused sizes,"}, {n[COUNTER_FLUSHES_SURPLUS], "surplus,"},
+           {n[COUNTER_FLUSHES_API], "on request"});
     COUNTS(out, "other frees", {n[COUNTER_REMOTE_FREED_BLOCKS], "blocks of other threads,"},
            {n[COUNTER_REMOTE_KEPT_BLOCKS], "kept, the others returned in"},
            {n[COUNTER_REMOTE_FLUSHES], "goes;"}, {n[COUNTER_FOREIGN_FREES], "blocks of libc's"});

@@ -109,6 +109,12 @@ def test_library_thread_comes_where_much_stays_that_a_program_came_back_for_once
     assert over_kb <= MAY_STAY_KB, f"{over_kb} kB more than it holds and an eighth stay\n{finished}"
 
 
+def test_what_the_first_thread_cached_before_it_made_others_goes(runner: Runner, compiled: Compiled) -> None:
+    finished = runner.run([compiled("caches_of_the_first_thread")])
+    [over_kb] = numbers(finished)
+    assert over_kb <= MAY_STAY_KB, f"{over_kb} kB over the start stay\n{finished}"
+
+
 def test_what_a_program_holds_in_large_blocks_is_no_reason_to_cache_more(
     runner: Runner, compiled: Compiled
 ) -> None:
