@@ -234,8 +234,6 @@ struct heap {
     struct witness witnesses[WITNESSES];
     void *remote[REMOTE_BLOCKS];
     struct stock stocks[SIZE_CLASSES];
-    struct stock_slab *stock_spare; /* an empty slab of pointers, for the next stock; under the heap's lock */
-    bool spare_seen;                /* at the last look it was there, and was not used since */
     struct parcel parcels[PARCELS];
 };
 

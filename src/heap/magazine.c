@@ -47,6 +47,10 @@
  * idle. */
 #define OPENED_WORTH_A_LOOK 64
 
+/* Fewer blocks, as those above 32 KiB always are, are not worth a stock: the next refill would empty it, and
+ * its slab of pointers would come and go with each round. */
+#define STOCKED_LEAST 8
+
 /* Magazines that trim_some looks at with each event. */
 #define TRIMMED_AT_ONCE 4
 /* Those that it looks at when a class has taken one more slab, and the time between two such looks: 0.1 ms or
@@ -340,7 +344,7 @@ static void make_room(struct heap *heap, unsigned size_class) {
     if (oldest == 0) {
         return; /* no array: the caller returns the block itself */
     }
-    bool stocked = stock_put(heap, size_class, m->base, oldest);
+    bool stocked = oldest >= STOCKED_LEAST && stock_put(heap, size_class, m->base, oldest);
     if (!stocked) {
         oldest = min_size(oldest, BATCH_BLOCKS);
     }

@@ -95,37 +95,6 @@ static void give_back(struct stock_slab *slab) {
     arena_give(slab->header, SLAB_BYTES, false);
 }
 
-/* The heap's spare slab, which is the caller's from now on, or NULL. The heap's lock is held. */
-static struct stock_slab *take_spare(struct heap *heap) {
-    struct stock_slab *spare = heap->stock_spare;
-    heap->stock_spare = NULL;
-    heap->spare_seen = false;
-    return spare;
-}
-
-COLD void stock_return_spare(struct heap *heap) {
-    if (!stocks_were_used(heap)) {
-        return;
-    }
-    lock_acquire(&heap->lock);
-    struct stock_slab *spare = take_spare(heap);
-    lock_release(&heap->lock);
-    if (spare != NULL) {
-        give_back(spare);
-    }
-}
-
-/* Returns the spare slab if it was not used since the last look. */
-COLD static void return_unused_spare(struct heap *heap) {
-    lock_acquire(&heap->lock);
-    bool unused = heap->spare_seen;
-    heap->spare_seen = heap->stock_spare != NULL;
-    lock_release(&heap->lock);
-    if (unused) {
-        stock_return_spare(heap);
-    }
-}
-
 /* Moves up to `most` blocks of the stock, those put last, to `out`; gives how many. Takes the heap's lock. */
 static size_t take(struct heap *heap, unsigned size_class, void **out, size_t most) {
     struct stock *stock = &heap->stocks[size_class];
@@ -140,8 +109,7 @@ static size_t take(struct heap *heap, unsigned size_class, void **out, size_t mo
         set_count(stock, stock_count(heap, size_class) - n);
         if (top->count == 0) {
             pop(stock);
-            empty = heap->stock_spare == NULL ? NULL : top;
-            heap->stock_spare = heap->stock_spare == NULL ? top : heap->stock_spare;
+            empty = top;
         }
         arena_add_stocked(-bytes_of(size_class, n)); /* under the lock, so that no fork comes between */
     }
@@ -198,7 +166,6 @@ COLD static void return_of_heap(struct heap *self, struct heap *heap, size_t *mo
 void stocks_return(struct heap *self, struct heap *heap) {
     size_t most = SIZE_MAX;
     return_of_heap(self, heap, &most);
-    stock_return_spare(heap);
     (void)runs_return(heap);
 }
 
@@ -206,7 +173,6 @@ void stocks_relieve(size_t most) {
     for (uint32_t id = HEAP_FIRST_ID; id < heap_id_limit() && most > 0; id++) {
         (void)runs_return(heap_by_id(id));
         return_of_heap(NULL, heap_by_id(id), &most);
-        stock_return_spare(heap_by_id(id));
     }
 }
 
@@ -255,15 +221,12 @@ bool stock_put(struct heap *heap, unsigned size_class, void *const *blocks, size
     struct stock_slab *fresh = NULL;
     lock_acquire(&heap->lock);
     if (stock->top == NULL || stock->top->count + n > STOCK_SLAB_BLOCKS) {
-        fresh = take_spare(heap);
+        lock_release(&heap->lock);
+        fresh = make();
         if (fresh == NULL) {
-            lock_release(&heap->lock);
-            fresh = make();
-            if (fresh == NULL) {
-                return false;
-            }
-            lock_acquire(&heap->lock);
+            return false;
         }
+        lock_acquire(&heap->lock);
         push(stock, fresh);
     }
     struct stock_slab *top = stock->top;
@@ -338,9 +301,6 @@ COLD void stocks_look_after(size_t most) {
         struct heap *heap = heap_by_id(id);
         for (unsigned c = 0; c < SIZE_CLASSES && stocks_were_used(heap); c++) {
             most -= return_unused(NULL, heap, c, most);
-        }
-        if (stocks_were_used(heap)) {
-            return_unused_spare(heap);
         }
         runs_return_unused(heap);
     }

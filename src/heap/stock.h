@@ -36,10 +36,6 @@ void stocks_return(struct heap *self, struct heap *heap);
  * that is done. */
 void stocks_relieve(size_t most);
 
-/* Any thread: gives the arena the slab that the heap has kept for its next stock, if it has one: a class
- * whose magazine holds few blocks has a stock that is empty again and again. */
-void stock_return_spare(struct heap *heap);
-
 /* Blocks that went from stocks back to their slabs since the start, of all heaps. */
 uint64_t stocks_returned_blocks(void);
 

@@ -98,7 +98,7 @@ TEST_P(StockOfEqual, GoesBackWhenItsThreadNeedsItNoMore) {
     EXPECT_TRUE(happens([] { return counter("stock_returned_blocks") > 0; }));
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, StockOfEqual, testing::Values(48, 1040, 2100, 8 * kKiB, 31000, 64 * kKiB));
+INSTANTIATE_TEST_SUITE_P(Sizes, StockOfEqual, testing::Values(48, 1040, 2100, 8 * kKiB, 31000));
 
 TEST(Stock, LosesAndRepeatsNothing) {
     run_threads(3, [](std::size_t thread) {
