@@ -249,12 +249,12 @@ RARE bool decay_make_way(void) {
  * more of it than may be but for the grace: nobody would give that back if it made no further call. Arena
  * lock held. */
 static bool gains_by_a_thread(void) {
+    size_t much_bytes = 2 * WORTH_A_THREAD_SLABS << SLAB_SHIFT;
     size_t held_bytes = arena_held_bytes();
-    size_t free_bytes = ((arena.used_slabs + arena.dirty_slabs) << SLAB_SHIFT) - held_bytes;
     size_t dirty_bytes = arena.dirty_slabs << SLAB_SHIFT;
+    size_t free_bytes = (arena.used_slabs << SLAB_SHIFT) + dirty_bytes - held_bytes;
     return retention_breath(&arena.retention) >= WORTH_A_THREAD_SLABS ||
-           dirty_bytes > arena_share_bytes() + (2 * WORTH_A_THREAD_SLABS << SLAB_SHIFT) ||
-           free_bytes > max_size(held_bytes, 2 * WORTH_A_THREAD_SLABS << SLAB_SHIFT);
+           dirty_bytes > arena_share_bytes() + much_bytes || free_bytes > max_size(held_bytes, much_bytes);
 }
 
 /* Whether a program that has no threads of its own gets this one. It changes what such a program may do

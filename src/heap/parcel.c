@@ -93,7 +93,7 @@ bool parcel_send(struct heap *to, void *const *blocks, size_t n, size_t bytes) {
         !is_worth_it(to, n, bytes)) {
         return false;
     }
-    if (bytes < n * SMALL_BYTES && slack_resident() > slack_allowed()) {
+    if (bytes < n * SMALL_BYTES && slack_exceeds()) {
         (void)parcels_return(NULL, to);
         return false;
     }

@@ -234,7 +234,7 @@ void relief_look(struct heap *self) {
     bool is_over = excess() > 0;
     lock_release(&lock);
     /* relief_kept_by asks more exactly, but it is code that most programs do not come to. */
-    bool may_cache_much = self->lean_classes == 0 && !self->emptying && slack_resident() > slack_allowed();
+    bool may_cache_much = self->lean_classes == 0 && !self->emptying && slack_exceeds();
     enum relief_kept kept = UNLIKELY(may_cache_much) ? relief_kept_by(self) : KEPT_LITTLE;
     if (kept != KEPT_LITTLE) {
         self->lean_classes = TINY_CLASSES;

@@ -61,5 +61,9 @@ static inline uint64_t slack_taken_again(void) {
 int64_t slack_resident(void);
 /* Bytes that free blocks in slabs may take before anything of them is purged. Any thread. */
 int64_t slack_allowed(void);
+/* Whether that is more than may be, before any grace. */
+static inline bool slack_exceeds(void) {
+    return slack_resident() > slack_allowed();
+}
 
 #endif

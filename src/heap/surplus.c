@@ -51,7 +51,7 @@ RARE void surplus_return(struct heap *heap) {
     if (cached(heap) > cached_most()) {
         return_half(heap);
     }
-    if (heaps_in_use() > HEAPS_FEW && slack_resident() > slack_allowed()) {
+    if (heaps_in_use() > HEAPS_FEW && slack_exceeds()) {
         heap_retire_slabs_from(heap, TINY_CLASSES);
     }
     heap_leave(heap);

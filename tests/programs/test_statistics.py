@@ -180,8 +180,9 @@ def test_a_signal_is_answered_by_a_thread_that_has_the_stack_for_it(runner: Runn
     assert b"fall-backs" in finished.stderr
 
 
-def test_the_end_of_the_process_waits_for_statistics_at_a_signal(runner: Runner, builder: Builder) -> None:
-    program = builder.program("c/ends_while_statistics_are_written.c")
+@contextmanager
+def into_a_small_pipe(runner: Runner, program: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """The program, which writes statistics at SIGUSR1 to a pipe that takes a part of them, and its end."""
     env = {"HAKMEM_STATS_SIGNAL": str(int(signal.SIGUSR1)), "HAKMEM_STATS_JSON": "1"}
     read_end, write_end = os.pipe()
     fcntl.fcntl(write_end, fcntl.F_SETPIPE_SZ, 8192)
@@ -190,6 +191,12 @@ def test_the_end_of_the_process_waits_for_statistics_at_a_signal(runner: Runner,
         [program], env=runner.preloaded_environment(env), stdout=subprocess.PIPE, stderr=write_end
     ) as process:
         os.close(write_end)
+        yield process, read_end
+
+
+def test_the_end_of_the_process_waits_for_statistics_at_a_signal(runner: Runner, builder: Builder) -> None:
+    program = builder.program("c/ends_while_statistics_are_written.c")
+    with into_a_small_pipe(runner, program) as (process, read_end):
         assert process.stdout is not None
         assert process.stdout.readline() == b"ends\n"
         with os.fdopen(read_end, "rb", buffering=0) as pipe:
@@ -200,14 +207,7 @@ def test_the_end_of_the_process_waits_for_statistics_at_a_signal(runner: Runner,
 
 def test_malloc_trim_waits_for_statistics_at_a_signal(runner: Runner, builder: Builder) -> None:
     program = builder.program("c/trims_while_statistics_are_written.c", "-pthread")
-    env = {"HAKMEM_STATS_SIGNAL": str(int(signal.SIGUSR1)), "HAKMEM_STATS_JSON": "1"}
-    read_end, write_end = os.pipe()
-    fcntl.fcntl(write_end, fcntl.F_SETPIPE_SZ, 8192)
-    os.write(write_end, b" " * 4096)
-    with subprocess.Popen(
-        [program], env=runner.preloaded_environment(env), stdout=subprocess.PIPE, stderr=write_end
-    ) as process:
-        os.close(write_end)
+    with into_a_small_pipe(runner, program) as (process, read_end):
         wait_for_page(process.pid)
         process.send_signal(signal.SIGUSR1)
         assert process.stdout is not None

@@ -66,7 +66,7 @@ TEST(Stock, ServesWhatIsBuiltNext) {
     EXPECT_GT(counter("refills_stock"), before);
 }
 
-// Of any size that has a class.
+// Of any size that has a stock.
 class StockOfEqual : public testing::TestWithParam<std::size_t> {
   protected:
     // More than magazines hold, and less than may be free.

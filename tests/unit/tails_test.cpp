@@ -166,6 +166,17 @@ void free_and_collect(PointerArray &blocks) {
     hak_collect();
 }
 
+// Fills each place with a block of `had` bytes, and shortens these to `bytes` once all are there.
+void make_all_and_shorten(PointerArray &blocks, std::size_t had, std::size_t bytes) {
+    for (void *&block : blocks) {
+        block = hak_malloc(had);
+        fill(block, had);
+    }
+    for (void *&block : blocks) {
+        block = hak_realloc(block, bytes);
+    }
+}
+
 // Such programs would be taken for ones that breathe.
 void allow_no_grace() {
     ASSERT_EQ(hak_option_set("retain_grace", "0"), 0);
@@ -178,13 +189,7 @@ TEST_P(ShortenedTails, OfHugeBlocksAreBounded) {
     allow_no_grace();
     const ResidentMeter meter;
     PointerArray blocks(60);
-    for (void *&block : blocks) {
-        block = hak_malloc(kLong);
-        fill(block, kLong);
-    }
-    for (void *&block : blocks) {
-        block = hak_realloc(block, GetParam());
-    }
+    make_all_and_shorten(blocks, kLong, GetParam());
     const std::size_t live = blocks.size() * GetParam();
     meter.expect_growth_within(live + live / 4 + 4 * kMiB, "by blocks that were shortened");
     free_and_collect(blocks);
@@ -239,13 +244,7 @@ TEST(Tails, OfBlocksOnHugePagesAreBounded) {
     allow_no_grace();
     const ResidentMeter meter;
     PointerArray blocks(1000);
-    for (void *&block : blocks) {
-        block = hak_malloc(kTwoSlabs);
-        fill(block, kTwoSlabs);
-    }
-    for (void *&block : blocks) {
-        block = hak_realloc(block, kHalfOfThem);
-    }
+    make_all_and_shorten(blocks, kTwoSlabs, kHalfOfThem);
     const std::size_t runs = blocks.size() * kTwoSlabs;
     meter.expect_growth_within(blocks.size() * kPagesOfIt + runs * 32 / 100 + 4 * kMiB,
                                "by blocks that were shortened");
