@@ -19,16 +19,19 @@
 /* A stack of free blocks of one size class, in an array that grows on demand. All zero, it is both
  * empty and full. Its size is the scale of class offsets in page-map words. */
 struct magazine {
-    void **top;      /* above the newest block */
-    void **base;     /* the oldest block */
-    void **end;      /* behind the last block that it may hold */
-    uint16_t batch;  /* most blocks that the last refill might bring */
-    bool flushed;    /* since the last refill */
-    uint8_t refills; /* times that it ran empty or full since it last grew, or was to */
-    uint16_t seen;   /* blocks when trim_some last looked, or SEEN_NEVER */
-    bool overflowed; /* more came back than it had room for, since it last grew */
-    uint8_t hidden;  /* room of the array in HIDDEN_BLOCKS, where that is more than the capacity; else 0 */
+    void **top;       /* above the newest block */
+    void **base;      /* the oldest block */
+    void **end;       /* behind the last block that it may hold */
+    uint8_t batch;    /* most blocks that the last refill might bring */
+    uint8_t borrowed; /* blocks of larger classes in a row, instead of a refill */
+    bool flushed;     /* since the last refill */
+    uint8_t refills;  /* times that it ran empty or full since it last grew, or was to */
+    uint16_t seen;    /* blocks when trim_some last looked, or MAGAZINE_SEEN_NEVER */
+    bool overflowed;  /* more came back than it had room for, since it last grew */
+    uint8_t hidden;   /* room of the array in HIDDEN_BLOCKS, where that is more than the capacity; else 0 */
 };
+/* `seen` of a magazine that was refilled or flushed since the last look. */
+#define MAGAZINE_SEEN_NEVER UINT16_MAX
 _Static_assert(sizeof(struct magazine) == CLASS_SCALE, "class offsets in page-map words are scaled by this");
 
 /* Where a magazine is refilled from. */
@@ -95,6 +98,12 @@ static inline void count_without_heap(_Atomic uint64_t *counter) {
 
 static inline void count_batch(_Atomic uint64_t batches[BATCH_SIZES], size_t blocks) { /* blocks > 0 */
     count(&batches[min_size(bit_highest(blocks), BATCH_SIZES - 1)], 1);
+}
+
+static inline void count_refill(struct counters *c, size_t blocks) {
+    count(&c->refills, 1);
+    count(&c->refilled_blocks, blocks);
+    count_batch(c->refill_batches, blocks);
 }
 
 static inline void count_flush(struct counters *c, _Atomic uint64_t *cause, size_t blocks) {
@@ -171,14 +180,15 @@ struct heap {
     size_t remote_bytes;            /* of the remote buffer's blocks */
     void **slots_free, **slots_end; /* what is left of the room for magazines' arrays, behind the heap */
     size_t room_bytes;              /* of blocks that the magazines have, or had, room for */
-    struct search search;           /* the owner's, for holes */
-    uint32_t asked_last;            /* id of the heap that adopt_slab asked last */
-    uint32_t trimmed;               /* the class whose magazine trim_some looked at last */
-    uint64_t trim_ticks;            /* os_ticks when trim_for_a_slab last had some looked at */
-    bool stocks_refused;            /* stocks took too much when may_grow (stock.c) last looked */
-    bool stocks_left;               /* of stocks that took too much, some are still to go back */
-    uint64_t refills_refused;       /* counters.refills when may_grow last looked */
-    size_t stocked_bytes;           /* put into stocks since decay_look was last called for that */
+    size_t unborrowed_bytes;  /* that refills brought where the class might have borrowed: see borrow.h */
+    struct search search;     /* the owner's, for holes */
+    uint32_t asked_last;      /* id of the heap that adopt_slab asked last */
+    uint32_t trimmed;         /* the class whose magazine trim_some looked at last */
+    uint64_t trim_ticks;      /* os_ticks when trim_for_a_slab last had some looked at */
+    bool stocks_refused;      /* stocks took too much when may_grow (stock.c) last looked */
+    bool stocks_left;         /* of stocks that took too much, some are still to go back */
+    uint64_t refills_refused; /* counters.refills when may_grow last looked */
+    size_t stocked_bytes;     /* put into stocks since decay_look was last called for that */
     uint32_t slabs_opened; /* full slabs that the owner's frees opened since decay_look was called for it */
     size_t unlooked_bytes; /* that may yet come back to slabs before relief_look is called */
     size_t page_bytes;     /* of pages that relief_note_page was told of since the last relief_look */
@@ -271,6 +281,10 @@ magazine_count_from_outside(const struct magazine *m) {
     void **base = *(void **const volatile *)&m->base;
     size_t n = (size_t)(top - base);
     return n < UINT16_MAX ? n : 0; /* the array was being exchanged */
+}
+
+static inline size_t magazine_capacity(const struct magazine *m) {
+    return (size_t)(m->end - m->base);
 }
 
 static inline size_t magazine_count(const struct magazine *m) {

@@ -2,6 +2,7 @@
 
 #include "arena/decay.h"
 #include "heap/bins.h"
+#include "heap/borrow.h"
 #include "heap/event.h"
 #include "heap/flush.h"
 #include "heap/parcel.h"
@@ -59,12 +60,6 @@
 #define TRIM_TICKS (OS_TICKS_SHORT / 4)
 /* Bytes of blocks that a magazine must hold to be worth emptying. */
 #define TRIMMED_BYTES ((size_t)8 << 10)
-/* `seen` of a magazine that was refilled or flushed since the last look. */
-#define SEEN_NEVER UINT16_MAX
-
-static bool has_stock(const struct heap *heap, unsigned size_class) {
-    return stocks_were_used(heap) && stock_count(heap, size_class) > 0;
-}
 
 /* Looks at the next `magazines` magazines. One that was neither refilled nor flushed since it was last looked
  * at, and holds as many blocks, has probably not been used, while others were refilled and flushed some five
@@ -80,7 +75,7 @@ static void trim_some(struct heap *heap, unsigned magazines) {
             held = 0;
         }
         m->seen = (uint16_t)held;
-        if (has_stock(heap, heap->trimmed)) {
+        if (stock_has_blocks(heap, heap->trimmed)) {
             stock_trim(heap, heap->trimmed);
         }
     }
@@ -93,10 +88,6 @@ static void trim_for_a_slab(struct heap *heap) {
     if (OS_TICKS_SHORT > 0 && os_ticks_passed(&heap->trim_ticks, TRIM_TICKS)) {
         trim_some(heap, TRIMMED_FOR_A_SLAB);
     }
-}
-
-static size_t capacity_of(const struct magazine *m) {
-    return (size_t)(m->end - m->base);
 }
 
 static void set_capacity(struct magazine *m, size_t capacity) {
@@ -112,8 +103,8 @@ static void make_some_lean(struct heap *heap) {
         unsigned c = --heap->lean_classes;
         struct magazine *m = &heap->magazines[c];
         heap_flush_magazine(heap, c, FLUSH_IDLE);
-        if (capacity_of(m) > CAPACITY_ONE_WAY) {
-            m->hidden = (uint8_t)max_size(m->hidden, capacity_of(m) / HIDDEN_BLOCKS);
+        if (magazine_capacity(m) > CAPACITY_ONE_WAY) {
+            m->hidden = (uint8_t)max_size(m->hidden, magazine_capacity(m) / HIDDEN_BLOCKS);
             set_capacity(m, CAPACITY_ONE_WAY);
         }
     }
@@ -154,7 +145,7 @@ static bool grow(struct heap *heap, struct magazine *m, unsigned size_class) {
     if (most > CAPACITY_ONE_WAY) {
         most = round_down(most, HIDDEN_BLOCKS); /* what `hidden` can say */
     }
-    size_t had = capacity_of(m);
+    size_t had = magazine_capacity(m);
     if (had >= most) {
         return false;
     }
@@ -185,11 +176,11 @@ static bool grow(struct heap *heap, struct magazine *m, unsigned size_class) {
  * more of them and save little. */
 static bool is_worth_growing(const struct magazine *m, unsigned size_class) {
     size_t one_way = min_size(CAPACITY_ONE_WAY, size_classes[size_class].magazine_blocks);
-    return m->refills > USES_BEFORE_GROWTH && (m->overflowed || capacity_of(m) < one_way);
+    return m->refills > USES_BEFORE_GROWTH && (m->overflowed || magazine_capacity(m) < one_way);
 }
 
 static bool must_stay_small(const struct heap *heap, const struct magazine *m, unsigned size_class) {
-    return heap->lean_looks > 0 && size_class < TINY_CLASSES && capacity_of(m) >= CAPACITY_ONE_WAY;
+    return heap->lean_looks > 0 && size_class < TINY_CLASSES && magazine_capacity(m) >= CAPACITY_ONE_WAY;
 }
 
 /* Notes that the magazine has run empty or full; returns whether it was made larger for that. */
@@ -202,86 +193,29 @@ static bool grow_if_busy(struct heap *heap, struct magazine *m, unsigned size_cl
     return false;
 }
 
-/* Requests for blocks from this size on may get one of a larger class. */
-#define BORROWER_BYTES 2048
-/* Larger classes whose magazines are looked at before the class's own slabs, which take longer. */
-#define LENDERS_BEFORE_SLABS 1
-/* Larger classes whose magazines, and whose slabs, are looked at before a page is touched that never was. */
-#define LENDERS_BEFORE_NEW_PAGES 4
-#define SLAB_LENDERS_BEFORE_NEW_PAGES 2
-/* Blocks that are brought from a slab of a larger class at once. */
-#define LENT_BLOCKS 4
-
-/* The smallest spaced class whose blocks are larger. */
-static unsigned first_lender(unsigned size_class) {
-    return size_class < SPACED_CLASSES ? size_class + 1 : size_class - EXACT_CLASSES;
-}
-
-/* A block from the magazines of the next `lenders` larger classes, or NULL: each class has its times of many
- * blocks, and memory for all of them at once is seldom needed. */
-static inline void *borrow(struct heap *heap, unsigned size_class, unsigned lenders) {
-    unsigned c = first_lender(size_class);
-    for (unsigned end = (unsigned)min_size(c + lenders, SPACED_CLASSES); c < end; c++) {
-        struct magazine *m = &heap->magazines[c];
-        if (m->top != m->base) {
-            return *--m->top;
-        }
-    }
-    return NULL;
-}
-
-static void count_refill(struct heap *heap, size_t blocks) {
-    count(&heap->counters.refills, 1);
-    count(&heap->counters.refilled_blocks, blocks);
-    count_batch(heap->counters.refill_batches, blocks);
-}
-
-/* A block from the slabs of the next `lenders` larger classes, whose magazines are empty, or NULL. */
-static void *borrow_of_slabs(struct heap *heap, unsigned size_class, unsigned lenders) {
-    unsigned c = first_lender(size_class);
-    for (unsigned end = (unsigned)min_size(c + lenders, SPACED_CLASSES); c < end; c++) {
-        struct magazine *m = &heap->magazines[c];
-        if (m->base != m->end) {
-            size_t n = bin_take_used(heap, c, m->base, min_size(capacity_of(m), LENT_BLOCKS));
-            if (n > 0) {
-                count_refill(heap, n);
-                m->seen = SEEN_NEVER;
-                m->top = m->base + (n - 1);
-                return *m->top;
-            }
-        }
-    }
-    return NULL;
-}
-
-static void *borrow_instead_of_new(struct heap *heap, unsigned size_class) {
-    void *block = borrow(heap, size_class, LENDERS_BEFORE_NEW_PAGES);
-    return block != NULL ? block : borrow_of_slabs(heap, size_class, SLAB_LENDERS_BEFORE_NEW_PAGES);
-}
-
 /* Blocks that the refill of an empty magazine is to bring; 0 if it has no array. */
 static size_t refill_blocks(struct magazine *m, size_t block_bytes) {
     size_t batch = m->flushed ? 0 : m->batch * 2u;
-    m->batch = (uint16_t)min_size(max_size(batch, BATCH_BLOCKS_LEAST), BATCH_BLOCKS);
+    m->batch = (uint8_t)min_size(max_size(batch, BATCH_BLOCKS_LEAST), BATCH_BLOCKS);
     m->flushed = false;
     size_t most = m->batch;
     if (!m->overflowed) {
         size_t bytes = REFILL_BYTES * (1 + m->refills / REFILLS_FOR_MORE);
         most = min_size(most, max_size(bytes / block_bytes, 1));
     }
-    return min_size((capacity_of(m) + 1) / 2, most);
+    return min_size((magazine_capacity(m) + 1) / 2, most);
 }
 
 static void *refill(struct heap *heap, unsigned size_class, bool may_borrow) {
     struct magazine *m = &heap->magazines[size_class];
-    m->seen = SEEN_NEVER;
+    m->seen = MAGAZINE_SEEN_NEVER;
     grow_if_busy(heap, m, size_class);
     void *single[1];
     void **out = m->base;
     size_t n = UNLIKELY(parcels_waiting(heap)) ? parcels_open(heap, m) : 0;
     if (n > 0 && m->top != m->base) {
         count(&heap->counters.refills_parcels, 1);
-        count_refill(heap, n);
+        count_refill(&heap->counters, n);
         return *--m->top;
     }
     size_t want = refill_blocks(m, size_classes[size_class].bytes);
@@ -289,7 +223,7 @@ static void *refill(struct heap *heap, unsigned size_class, bool may_borrow) {
         out = single;
         want = 1;
     }
-    n = has_stock(heap, size_class) ? stock_take(heap, size_class, out, want) : 0;
+    n = stock_has_blocks(heap, size_class) ? stock_take(heap, size_class, out, want) : 0;
     if (n == 0) {
         n = bin_take_used(heap, size_class, out, want);
     }
@@ -303,7 +237,8 @@ static void *refill(struct heap *heap, unsigned size_class, bool may_borrow) {
             return NULL;
         }
     }
-    count_refill(heap, n);
+    count_refill(&heap->counters, n);
+    borrow_note_refill(heap, size_class, n);
     if (out == m->base) {
         m->top = m->base + (n - 1);
     }
@@ -311,7 +246,7 @@ static void *refill(struct heap *heap, unsigned size_class, bool may_borrow) {
 }
 
 NOINLINE void *heap_refill(struct heap *heap, unsigned size_class, bool may_borrow) {
-    may_borrow = may_borrow && size_classes[size_class].bytes >= BORROWER_BYTES;
+    may_borrow = may_borrow && borrow_is_due(heap, size_class);
     void *borrowed = may_borrow ? borrow(heap, size_class, LENDERS_BEFORE_SLABS) : NULL;
     if (borrowed != NULL) {
         return borrowed;
@@ -335,7 +270,7 @@ NOINLINE void *heap_refill(struct heap *heap, unsigned size_class, bool may_borr
 static void make_room(struct heap *heap, unsigned size_class) {
     struct magazine *m = &heap->magazines[size_class];
     m->overflowed = true;
-    m->seen = SEEN_NEVER;
+    m->seen = MAGAZINE_SEEN_NEVER;
     if (grow_if_busy(heap, m, size_class) && m->top != m->end) {
         return;
     }
@@ -385,7 +320,8 @@ size_t heap_flush_magazine(struct heap *heap, unsigned size_class, enum flush_ca
         m->top = m->base;
         heap_return_class(heap, size_class, m->base, held);
     }
-    if (cause != FLUSH_IDLE && has_stock(heap, size_class)) { /* stock_trim sees whether that is idle */
+    if (cause != FLUSH_IDLE &&
+        stock_has_blocks(heap, size_class)) { /* stock_trim sees whether that is idle */
         held += stock_return(heap, heap, size_class);
     }
     return held;

@@ -268,6 +268,7 @@ COLD bool heap_trim_abandoned(void) {
 void heap_abandon(struct heap *heap, bool may_stay_warm) {
     heap_flush_all(heap, may_stay_warm ? FLUSH_THREAD_EXIT : FLUSH_RECLAIM);
     heap_retire_slabs_from(heap, may_stay_warm ? TINY_CLASSES : 0);
+    heap->unborrowed_bytes = 0;
     if (!may_stay_warm) {
         trim(heap);
     }

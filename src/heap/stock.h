@@ -49,6 +49,9 @@ static inline bool stocks_were_used(const struct heap *heap) {
 static inline size_t stock_count(const struct heap *heap, unsigned size_class) {
     return atomic_load_explicit(&heap->stocks[size_class].blocks, memory_order_relaxed);
 }
+static inline bool stock_has_blocks(const struct heap *heap, unsigned size_class) {
+    return stocks_were_used(heap) && stock_count(heap, size_class) > 0;
+}
 /* Bytes that the pointers to `blocks` blocks in a stock take. */
 static inline size_t stock_bytes(size_t blocks) {
     return round_up(blocks * sizeof(uint32_t), OS_PAGE_BYTES);
