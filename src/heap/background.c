@@ -3,6 +3,7 @@
 #include "arena/bound.h"
 #include "arena/decay.h"
 #include "arena/tails.h"
+#include "heap/cached.h"
 #include "heap/event.h"
 #include "heap/holes.h"
 #include "heap/parcel.h"
@@ -10,12 +11,16 @@
 #include "heap/relief.h"
 #include "heap/stock.h"
 #include "options/options.h"
+#include "os/clock.h"
 #include "os/credentials.h"
 #include "os/purge.h"
 #include "os/thread.h"
 
 /* Longest sleep between two looks at the option and the credentials. */
 #define SLEEP_MOST_MS 250
+/* Sleep between two looks at sleeping threads while all cache too much, but as long at least as a look takes,
+ * and twice as long as before after each that finds none to take. */
+#define PRESSED_SLEEP_MS ((uint64_t)10)
 /* Units of work on holes in a period: some 20 ms of the background thread, or 0.1 ms of whoever frees in a
  * program without one. */
 #define HOLES_UNITS 200000
@@ -48,13 +53,49 @@ static COLD bool relieve(void) {
     return relief_look_everywhere() || more;
 }
 
+/* The library's thread's: how the last look at what all threads cache ended, and the sleep after it. */
+static struct {
+    uint64_t pause_ms;
+    bool too_much;
+} pressed = {.pause_ms = PRESSED_SLEEP_MS};
+
+/* As os_thread_sleep, but that it wakes up now and then to look at sleeping threads, because all threads may
+ * cache too much. */
+static RARE bool sleep_and_reclaim(uint64_t ms) {
+    uint64_t until = os_now_ms() + ms;
+    bool goes_on = true;
+    cached_note_seen(true);
+    for (uint64_t now = until - ms; goes_on && now < until; now = os_now_ms()) {
+        bool too_much = cached_exceeds();
+        bool taken = too_much && heap_reclaim_pressed();
+        bool again = taken || (too_much && !pressed.too_much);
+        pressed.pause_ms = again ? PRESSED_SLEEP_MS : min_size(pressed.pause_ms * 2, SLEEP_MOST_MS);
+        pressed.too_much = too_much;
+        goes_on = os_thread_sleep(min_size(max_size(pressed.pause_ms, os_now_ms() - now), ms));
+    }
+    return goes_on;
+}
+
+/* Sleeps for `ms`, with looks at sleeping threads where all may cache too much; false if it is to end. */
+static bool sleep_for(uint64_t ms) {
+    if (cached_may_exceed() && option_bool(OPTION_RECLAIM)) {
+        return sleep_and_reclaim(ms);
+    }
+    pressed.pause_ms = PRESSED_SLEEP_MS;
+    pressed.too_much = false;
+    cached_note_seen(false);
+    return os_thread_sleep(ms);
+}
+
 /* Sleeps for a period of the decay; false if the program's credentials have changed meanwhile, or it wants no
  * such thread, any more or for the moment. It sleeps for short times, because options may change, and because
  * privileges that the program has dropped must not live on in this thread: the next one inherits those of a
  * thread of the program's. */
 static bool sleep_in_background(uint64_t credentials) {
-    for (uint64_t slept = 0; slept < decay_period_ms(); slept += SLEEP_MOST_MS) {
-        if (!os_thread_sleep(min_size(decay_period_ms() - slept, SLEEP_MOST_MS))) {
+    /* It may be woken early: see cached.h. */
+    for (uint64_t begun = os_now_ms(), slept = 0; slept < decay_period_ms(); slept = os_now_ms() - begun) {
+        uint64_t ms = min_size(decay_period_ms() - slept, SLEEP_MOST_MS);
+        if (!sleep_for(ms)) {
             return false;
         }
         heap_event(HEAP_EVENT_IN_BACKGROUND);

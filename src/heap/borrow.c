@@ -1,6 +1,7 @@
 #include "heap/borrow.h"
 
 #include "heap/bins.h"
+#include "heap/cached.h"
 #include "heap/stock.h"
 
 /* Larger classes whose magazines, and whose slabs, are looked at before a page is touched that never was. */
@@ -21,6 +22,7 @@ static void *borrow_of_slabs(struct heap *heap, unsigned size_class, unsigned le
             n = n > 0 ? n : bin_take_used(heap, c, m->base, want);
             if (n > 0) {
                 count_refill(&heap->counters, n);
+                cached_add(heap, c, (int64_t)n);
                 m->seen = MAGAZINE_SEEN_NEVER;
                 m->top = m->base + (n - 1);
                 return *m->top;

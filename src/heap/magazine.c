@@ -3,6 +3,7 @@
 #include "arena/decay.h"
 #include "heap/bins.h"
 #include "heap/borrow.h"
+#include "heap/cached.h"
 #include "heap/event.h"
 #include "heap/flush.h"
 #include "heap/parcel.h"
@@ -239,6 +240,7 @@ static void *refill(struct heap *heap, unsigned size_class, bool may_borrow) {
     }
     count_refill(&heap->counters, n);
     borrow_note_refill(heap, size_class, n);
+    cached_add(heap, size_class, (int64_t)n);
     if (out == m->base) {
         m->top = m->base + (n - 1);
     }
@@ -289,6 +291,7 @@ static void make_room(struct heap *heap, unsigned size_class) {
         heap_return_class(heap, size_class, m->base, oldest);
     }
     magazine_drop_oldest(m, oldest);
+    cached_add(heap, size_class, -(int64_t)oldest);
 }
 
 NOINLINE void heap_make_room(struct heap *heap, unsigned size_class) {
@@ -319,6 +322,7 @@ size_t heap_flush_magazine(struct heap *heap, unsigned size_class, enum flush_ca
         count_flush(c, causes[cause], held);
         m->top = m->base;
         heap_return_class(heap, size_class, m->base, held);
+        cached_add(heap, size_class, -(int64_t)held);
     }
     if (cause != FLUSH_IDLE &&
         stock_has_blocks(heap, size_class)) { /* stock_trim sees whether that is idle */

@@ -16,18 +16,23 @@
 #include "heap/reclaim.h"
 
 #include "arena/decay.h"
+#include "heap/cached.h"
 #include "heap/registry.h"
 #include "options/options.h"
 #include "os/asleep.h"
 #include "os/environment.h"
 #include "os/os.h"
 #include "os/program.h"
+#include "os/thread.h"
 
 /* Looks that are left out at a thread that was awake each time, at most. */
 #define WAIT_MOST 16
 /* A thread that wakes up now and then, but does not come to its slabs, is idle after so many times the looks
  * that would do if it slept throughout. */
 #define QUIET_LOOKS 4
+/* Where all threads cache too much, so many looks that find a thread asleep will do, however often its heap
+ * was missed before. */
+#define PRESSED_LOOKS 48u
 
 /* An address above the frames of the thread, whose slot `slot` is. */
 static uintptr_t stack_end(int thread, const heap_slot *slot) {
@@ -92,9 +97,9 @@ static uint64_t activity_of(const struct heap *heap) {
     return sum;
 }
 
-/* Whether it is time to look at the heap's thread, `*thread`; sets `*more` if there is to be another look
- * soon. */
-static bool look_is_due(struct heap *heap, int *thread, bool *more) {
+/* Whether it is time to look at the heap's thread, `*thread`; `pressed` says that all cache too much, so that
+ * it is even where the thread was awake each time. Sets `*more` if there is to be another look soon. */
+static bool look_is_due(struct heap *heap, bool pressed, int *thread, bool *more) {
     struct owner *owner = &heap->owner;
     bool due = false;
     registry_lock();
@@ -103,7 +108,7 @@ static bool look_is_due(struct heap *heap, int *thread, bool *more) {
         if (activity != owner->activity) {
             owner->activity = activity;
             owner->idle = owner->quiet = owner->wait = owner->waited = 0;
-        } else if (++owner->quiet < QUIET_LOOKS * owner->patience && owner->wait > 0) {
+        } else if (++owner->quiet < QUIET_LOOKS * owner->patience && owner->wait > 0 && !pressed) {
             owner->wait--;
         } else {
             *thread = owner->thread;
@@ -123,20 +128,21 @@ static void look_less_often(struct owner *owner) {
     owner->wait = owner->waited;
 }
 
-/* Whether the heap's thread is idle: it was not switched to once between several looks, or has not come to
- * its slabs in many, where a few blocks in its magazines can pin many slabs. One that is awake is looked at
- * less and less often. */
-static bool is_idle(struct heap *heap, int thread) {
+/* Whether the heap's thread is idle: it was not switched to once between several looks, as many as it has
+ * patience for or, where all cache too much, PRESSED_LOOKS, or has not come to its slabs in many, where a few
+ * blocks in its magazines can pin many slabs. One that is awake is looked at less and less often. */
+static bool is_idle(struct heap *heap, int thread, bool pressed) {
     struct owner *owner = &heap->owner;
     uint64_t switches;
     bool known = os_switches(thread, &switches);
+    uint32_t looks = pressed ? PRESSED_LOOKS : UINT32_MAX;
     bool idle = false;
     registry_lock();
     if (owner->quiet >= QUIET_LOOKS * owner->patience) {
         idle = true;
         owner->quiet = 0;
     } else if (known && switches == owner->switches) {
-        idle = ++owner->idle >= owner->patience;
+        idle = ++owner->idle >= min_size(owner->patience, looks);
     } else if (known && owner->switches == 0) {
         owner->switches = switches; /* the first look */
     } else {
@@ -147,21 +153,41 @@ static bool is_idle(struct heap *heap, int thread) {
     return idle;
 }
 
+/* Takes the heap from its thread if that is idle; true if it was taken. `pressed` and `*more` are as in
+ * look_is_due. */
+static bool reclaim_if_idle(struct heap *heap, bool pressed, bool *more) {
+    int thread;
+    bool idle = option_bool(OPTION_RECLAIM) && look_is_due(heap, pressed, &thread, more) &&
+                is_idle(heap, thread, pressed);
+    bool taken = idle && heap_reclaim(heap);
+    if (idle && !taken && !os_is_running(thread)) {
+        registry_lock();
+        look_less_often(&heap->owner);
+        registry_unlock();
+    }
+    return taken;
+}
+
 bool heap_reclaim_idle(void) {
     bool more = false;
     for (uint32_t id = HEAP_FIRST_ID; id < heap_id_limit(); id++) {
-        struct heap *heap = heap_by_id(id);
-        int thread;
-        if (option_bool(OPTION_RECLAIM) && look_is_due(heap, &thread, &more) && is_idle(heap, thread) &&
-            !heap_reclaim(heap) && !os_is_running(thread)) {
-            registry_lock();
-            look_less_often(&heap->owner);
-            registry_unlock();
-        }
+        (void)reclaim_if_idle(heap_by_id(id), false, &more);
     }
     bool warm = heap_cool_abandoned();
     heap_trim_abandoned();
     return more || warm;
+}
+
+RARE bool heap_reclaim_pressed(void) {
+    bool any = false;
+    bool more = false;
+    for (uint32_t id = HEAP_FIRST_ID; id < heap_id_limit(); id++) {
+        struct heap *heap = heap_by_id(id);
+        if (cached_in(heap) >= CACHED_STEP_BYTES && reclaim_if_idle(heap, true, &more)) {
+            any = true;
+        }
+    }
+    return any;
 }
 
 _Atomic bool heap_reclaim_asked;
@@ -173,6 +199,20 @@ void heap_reclaim_request(void) {
     }
     if (!later && option_bool(OPTION_RECLAIM) && !decay_is_on()) {
         decay_request();
+    }
+}
+
+static RARE void wake_if_too_much(void) {
+    if (decay_is_on() && option_bool(OPTION_RECLAIM) && cached_exceed_anew()) { /* one that is only just starting looks by itself */
+        os_thread_wake();
+    }
+}
+
+void heap_reclaim_tell(struct heap *heap) {
+    cached_tell(heap);
+    heap_reclaim_request();
+    if (cached_may_exceed()) {
+        wake_if_too_much();
     }
 }
 

@@ -20,15 +20,21 @@ bool heap_reclaim(struct heap *heap);
 extern INTERNAL _Atomic bool heap_reclaim_asked;
 /* Sees that the library's thread is there, in a program with threads. */
 void heap_reclaim_request(void);
-/* Owner: to be called now and then, for heap_reclaim_request. */
-static inline void heap_reclaim_look(const struct heap *heap) {
+/* The same for a heap that is worth it; tells what the heap caches, and wakes the thread if that makes it too
+ * much for all (cached.h). Owner. */
+void heap_reclaim_tell(struct heap *heap);
+/* Owner: to be called now and then, for heap_reclaim_tell. */
+static inline void heap_reclaim_look(struct heap *heap) {
     if (UNLIKELY(heap->room_bytes > RECLAIM_WORTH_BYTES || heap->id >= RECLAIM_WORTH_ID)) {
-        heap_reclaim_request();
+        heap_reclaim_tell(heap);
     }
 }
 /* Background thread: calls heap_reclaim for all heaps whose threads look idle, and cools and trims abandoned
  * ones. False if nothing of that may be left to be done soon. */
 bool heap_reclaim_idle(void);
+/* Background thread, while all threads cache too much (cached.h): calls heap_reclaim for the heaps that cache
+ * something and whose threads have slept for a few calls; whether any was taken. */
+bool heap_reclaim_pressed(void);
 /* The id of a thread of the program's, other than the first, that has a heap; 0 if none has. */
 int heap_some_thread(void);
 /* Has heap_reclaim_idle look at all threads anew, also those that it left out because they were awake. */

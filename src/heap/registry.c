@@ -2,6 +2,7 @@
 
 #include "arena/tails.h"
 #include "heap/bins.h"
+#include "heap/cached.h"
 #include "heap/flush_all.h"
 #include "heap/fresh.h"
 #include "heap/parcel.h"
@@ -152,6 +153,7 @@ COLD static void settle_counts(struct heap *heap) {
     slack_settle(heap);
     fresh_settle(heap);
     tails_settle(&heap->runs.tails_later_bytes);
+    cached_set(heap, 0);
 }
 
 COLD void heap_retire_slabs_from(struct heap *heap, unsigned first_class) {
@@ -182,6 +184,7 @@ static void purge_between(char *from, char *to) {
 static void forget_arrays(struct heap *heap) {
     heap->slots_free = heap_first_slot(heap);
     heap->room_bytes = 0;
+    heap->taken_bytes = 0;
 }
 
 /* Gives back the pages of a heap that is in no list and whose magazines and stocks are empty: those of the
@@ -317,6 +320,12 @@ uint32_t heap_abandoned_count(void) {
     return atomic_load_explicit(&abandoned_count, memory_order_relaxed);
 }
 
+RARE size_t heap_count_in_use(void) {
+    uint32_t abandoned = heap_abandoned_count();
+    uint32_t limit = heap_id_limit();
+    return limit > abandoned ? limit - abandoned : 1;
+}
+
 RARE void heap_lock_for_fork(void) {
     lock_acquire(&lock);
     for (uint32_t id = HEAP_FIRST_ID; id < heap_id_limit(); id++) {
@@ -361,6 +370,7 @@ RARE void heap_unlock_after_fork(bool child, struct heap *mine) {
     }
     if (child) {
         heap_follow_into_child(mine);
+        cached_follow_into_child(mine);
     }
     lock_end_fork(&lock, child);
 }

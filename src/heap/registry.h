@@ -44,6 +44,10 @@ void registry_unlock(void);
 
 /* How many heaps are abandoned: a hint. */
 uint32_t heap_abandoned_count(void);
+/* How many heaps threads have, or somewhat more; 1 at least. A hint. */
+size_t heap_count_in_use(void);
+/* With no more of them, what each thread keeps for itself is as much as it has use for. */
+#define HEAPS_FEW 16
 
 /* Takes the registry's lock and those of all heaps. */
 void heap_lock_for_fork(void);

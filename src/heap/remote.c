@@ -6,6 +6,7 @@
 #include "heap/remote.h"
 
 #include "arena/decay.h"
+#include "heap/cached.h"
 #include "heap/flush.h"
 #include "heap/heap_table.h"
 #include "heap/parcel.h"
@@ -102,6 +103,7 @@ static inline bool keep(struct heap *heap, void *block, unsigned size_class) {
     }
     *m->top++ = block;
     count(&heap->counters.remote_kept, 1);
+    cached_add(heap, size_class, 1);
     /* relaxed: its own */
     uint64_t kept = atomic_load_explicit(&heap->counters.remote_kept, memory_order_relaxed);
     if (UNLIKELY(kept % KEPT_FOR_A_LOOK == 0)) {

@@ -1,7 +1,9 @@
 #include "heap/surplus.h"
 
+#include "heap/cached.h"
 #include "heap/flush.h"
 #include "heap/heap_table.h"
+#include "heap/reclaim.h"
 #include "heap/registry.h"
 #include "heap/slack.h"
 #include "options/options.h"
@@ -9,18 +11,8 @@
 /* What all threads may cache together, but for as much as a magazine of small blocks holds for each; more
  * where more may be free anyway. */
 #define CACHED_BYTES ((size_t)64 << 20)
-/* Heaps up to which the slabs that a thread uses stay with it. */
-#define HEAPS_FEW 16
-
-/* Heaps that threads have, or somewhat more. */
-static size_t heaps_in_use(void) {
-    uint32_t abandoned = heap_abandoned_count();
-    uint32_t limit = heap_id_limit();
-    return limit > abandoned ? limit - abandoned : 1;
-}
-
 static size_t cached_most(void) {
-    size_t part = max_size(arena_share_bytes(), CACHED_BYTES) / heaps_in_use();
+    size_t part = max_size(arena_share_bytes(), CACHED_BYTES) / heap_count_in_use();
     return max_size(part, option_number(OPTION_MAGAZINE_BYTES));
 }
 
@@ -42,6 +34,7 @@ static void return_half(struct heap *heap) {
             count_flush(&heap->counters, &heap->counters.flushes_surplus, oldest);
             heap_return_class(heap, c, m->base, oldest);
             magazine_drop_oldest(m, oldest);
+            cached_add(heap, c, -(int64_t)oldest);
         }
     }
 }
@@ -51,8 +44,9 @@ RARE void surplus_return(struct heap *heap) {
     if (cached(heap) > cached_most()) {
         return_half(heap);
     }
-    if (heaps_in_use() > HEAPS_FEW && slack_exceeds()) {
+    if (heap_count_in_use() > HEAPS_FEW && slack_exceeds()) {
         heap_retire_slabs_from(heap, TINY_CLASSES);
     }
+    heap_reclaim_look(heap);
     heap_leave(heap);
 }

@@ -226,6 +226,12 @@ COLD bool os_thread_sleep(uint64_t ms) {
     return atomic_load_explicit(&place.ends, memory_order_relaxed) == 0;
 }
 
+RARE void os_thread_wake(void) {
+    int saved_errno = errno;
+    syscall(SYS_futex, &place.ends, FUTEX_WAKE, 1, NULL, NULL, 0L);
+    errno = saved_errno;
+}
+
 void os_thread_note_wait(bool begins) {
     if (UNLIKELY(os_thread_is_own())) {
         atomic_store_explicit(&place.waits, begins, memory_order_relaxed);

@@ -19,6 +19,8 @@ void os_thread_prepare(void);
 bool os_thread_start(void (*run)(void));
 /* For the library's own thread: sleeps for `ms`, or until os_thread_end; false if that has been called. */
 bool os_thread_sleep(uint64_t ms);
+/* Any thread: ends a sleep in os_thread_sleep that has begun, if there is one. Keeps errno. */
+void os_thread_wake(void);
 /* Asks the thread to end, and waits until the process has one thread less, which takes it what it is about.
  * False if it sleeps in os_wait, for what only the caller could do. Does nothing in a process that only
  * shares its memory, or has a copy of it. Keeps errno.

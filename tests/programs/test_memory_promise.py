@@ -115,6 +115,20 @@ def test_what_the_first_thread_cached_before_it_made_others_goes(runner: Runner,
     assert over_kb <= MAY_STAY_KB, f"{over_kb} kB over the start stay\n{finished}"
 
 
+def test_what_many_sleeping_threads_cache_is_bounded_for_all_together(
+    runner: Runner, compiled: Compiled
+) -> None:
+    # What each has cached would go when it has slept for two periods of the decay, which take longer than the
+    # program waits; the grace would stay for as long.
+    env = {"HAKMEM_DECAY_MS": "600000", "HAKMEM_RETAIN_GRACE": "0"}
+    # 32 MiB in caches, 50 KiB for each thread's heap and stack, and what may be free: an eighth as slabs, as
+    # much in slabs, twice as much that was never handed out. Without a bound it is 700 MiB.
+    most_kb = 128 * MIB_KB
+    finished = runner.run([compiled("caches_of_many_threads"), str(most_kb)], env=env)
+    [over_kb] = numbers(finished)
+    assert over_kb <= most_kb, f"{over_kb} kB over the start stay\n{finished}"
+
+
 def test_what_a_program_holds_in_large_blocks_is_no_reason_to_cache_more(
     runner: Runner, compiled: Compiled
 ) -> None:
