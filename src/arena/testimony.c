@@ -9,6 +9,8 @@
 #define KINDS 32
 /* Most blocks that a testimony serves for. */
 #define CREDIT_MOST 16
+/* Most blocks in a row that must be found filled before one serves for others. */
+#define DOUBT_MOST 7
 /* When testimonies have served for so many bytes of huge blocks, which may all be resident for nothing, the
  * last of these blocks is looked at. */
 #define UNSEEN_MOST_BYTES ((size_t)32 << 20)
@@ -38,9 +40,12 @@ static struct kind {
     unsigned trust;                    /* those that it served for at first */
     uintptr_t served;                  /* the last huge block that it served for, while it lives */
     size_t served_bytes, unseen_bytes; /* of `served`; of all such since one was looked at */
+    unsigned doubt;                    /* filled ones in a row, after one that is not, that serve for none */
+    unsigned doubted;                  /* of these, those still to come */
     unsigned unfilled;                 /* witnesses in a row, up to UNFILLED_TRUSTED */
     unsigned left_out;                 /* blocks that are still to be left out */
     bool has_told;                     /* a block of this kind, one way or the other */
+    bool told_filled;                  /* the last that told was filled */
     bool has_witness;                  /* a block was watched since the last that was not filled */
 } kinds[KINDS];
 
@@ -122,12 +127,31 @@ bool testimony_is_written_throughout(uintptr_t start, size_t bytes) {
     return is_written(start, bytes, 0);
 }
 
-/* A block was found filled: that serves for twice as many blocks as the testimony before. */
+/* A block was found filled: that serves for twice as many blocks as the testimony before, unless it is
+ * doubted. */
 static void trust_more(struct kind *kind) {
-    kind->trust = (unsigned)min_size(max_size((size_t)2 * kind->trust, 1), CREDIT_MOST);
+    kind->told_filled = true;
     kind->start = 0;
-    kind->credit = kind->trust;
     kind->unfilled = kind->left_out = 0;
+    if (kind->doubted > 0) {
+        kind->doubted--;
+    } else {
+        kind->doubt /= 2;
+        kind->trust = (unsigned)min_size(max_size((size_t)2 * kind->trust, 1), CREDIT_MOST);
+        kind->credit = kind->trust;
+    }
+}
+
+/* A block was not filled. Each one that follows a filled one has the next ones doubted more: where some are
+ * filled and most are not, those that are must not vouch for the others. */
+static void trust_no_more(struct kind *kind) {
+    if (kind->told_filled) {
+        kind->doubt = (unsigned)min_size((size_t)2 * kind->doubt + 1, DOUBT_MOST);
+    }
+    kind->told_filled = false;
+    kind->doubted = kind->doubt;
+    kind->start = 0;
+    kind->trust = kind->credit = 0;
 }
 
 /* A witness was not filled. After many, some blocks are left out: a look takes as long as many blocks that
@@ -156,8 +180,7 @@ static void look_if_due(struct kind *kind) {
             if (filled) {
                 trust_more(kind);
             } else { /* or not yet: then it tells when it is freed */
-                kind->trust /= 2;
-                kind->start = 0;
+                trust_no_more(kind);
             }
         }
     }
@@ -265,9 +288,7 @@ void testimony_of_freed(size_t bytes, uintptr_t start, size_t clean_bytes, bool 
         if (kind->has_witness) {
             note_unfilled(kind);
         }
-        kind->start = 0;
-        kind->trust = 0;
-        kind->credit = 0;
+        trust_no_more(kind);
     }
     forget(start);
     lock_release(&lock);

@@ -199,6 +199,23 @@ TEST_P(HugePages, AreNotVouchedForByWhatWasOnlyRead) {
     free_all(blocks);
 }
 
+// Some blocks that are filled, by chance, do not vouch for the others of their size.
+TEST_P(HugePages, AreNotVouchedForByTheFewThatAreFilled) {
+    const std::size_t live = 240 * kMiB / GetParam();
+    const ResidentMeter meter;
+    Random random(GetParam());
+    PointerArray blocks(live);
+    std::size_t filled = 0;
+    for (void *&block : blocks) {
+        const bool fills = random.below(4) == 0;
+        block = hak_malloc(GetParam());
+        touch(block, GetParam(), fills ? kPage : GetParam());
+        filled += fills ? GetParam() : kPage;
+    }
+    meter.expect_growth_within(filled + filled / 8 + 3 * GetParam() + 2 * kMiB, "where one in four is filled");
+    free_all(blocks);
+}
+
 INSTANTIATE_TEST_SUITE_P(Sizes, HugePages, testing::ValuesIn(kSizes),
                          [](const auto &info) { return std::to_string(info.param / kKiB) + "KiB"; });
 
@@ -266,6 +283,27 @@ TEST(HugePages, SaveFaultsWhereBlocksAreFilledAfterSparseOnes) {
         EXPECT_LE(faults_so_far() - before, 3 * kSize / kPage + 500);
     }
     free_all(blocks);
+}
+
+// Blocks that are not yet filled when the next one is taken tell when they are freed.
+TEST(HugePages, SaveFaultsWhereSeveralBlocksAreTakenBeforeTheyAreFilled) {
+    constexpr std::size_t kSize = 12 * kMiB;
+    constexpr int kRounds = 8;
+    PointerArray blocks(3);
+    const std::size_t before = faults_so_far();
+    for (int i = 0; i < kRounds; i++) {
+        for (void *&block : blocks) {
+            block = hak_malloc(kSize);
+        }
+        for (void *block : blocks) {
+            touch(block, kSize, kPage);
+        }
+        free_all(blocks);
+        hak_collect();
+    }
+    if (kernel_has_huge_pages()) {
+        EXPECT_LE(faults_so_far() - before, 2 * blocks.size() * kSize / kPage);
+    }
 }
 
 // What a block gave back when it was shortened is another's, and tells nothing of its size.
