@@ -212,8 +212,10 @@ static void get_ahead(struct slab *head, size_t bytes, size_t whole, uint64_t sp
 
 /* Has the watched part of the block tell of blocks of `bytes`, if it is large enough for that. */
 static void watch_what_is_left(struct slab *head, size_t bytes) {
-    head->watched = head->watched_bytes >= bytes / WATCHED_PART && head->watched_bytes >= SLAB_BYTES &&
-                    testimony_watch(bytes, head->watched_start, head->watched_bytes);
+    head->watched = head->watched_bytes >= bytes / WATCHED_PART && head->watched_bytes >= SLAB_BYTES;
+    if (head->watched) {
+        testimony_watch(bytes, head->watched_start, head->watched_bytes);
+    }
 }
 
 /* Has a part of the block tell whether the program fills it: as much as was not resident, in one piece. */

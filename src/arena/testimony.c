@@ -14,9 +14,6 @@
 /* When testimonies have served for so many bytes of huge blocks, which may all be resident for nothing, the
  * last of these blocks is looked at. */
 #define UNSEEN_MOST_BYTES ((size_t)32 << 20)
-/* After UNFILLED_TRUSTED witnesses in a row that were not filled, LEFT_OUT blocks are left out after each. */
-#define UNFILLED_TRUSTED 8
-#define LEFT_OUT 15
 /* Blocks of these sizes may be told of by smaller ones that they have grown from by a factor: from the least
  * on, blocks get no page ahead of use but in steps of a huge page. */
 #define DOUBLED_LEAST_BYTES (2 * SUPERSLAB_BYTES)
@@ -42,11 +39,8 @@ static struct kind {
     size_t served_bytes, unseen_bytes; /* of `served`; of all such since one was looked at */
     unsigned doubt;                    /* filled ones in a row, after one that is not, that serve for none */
     unsigned doubted;                  /* of these, those still to come */
-    unsigned unfilled;                 /* witnesses in a row, up to UNFILLED_TRUSTED */
-    unsigned left_out;                 /* blocks that are still to be left out */
     bool has_told;                     /* a block of this kind, one way or the other */
     bool told_filled;                  /* the last that told was filled */
-    bool has_witness;                  /* a block was watched since the last that was not filled */
 } kinds[KINDS];
 
 static struct lock lock; /* protects the kinds */
@@ -132,7 +126,6 @@ bool testimony_is_written_throughout(uintptr_t start, size_t bytes) {
 static void trust_more(struct kind *kind) {
     kind->told_filled = true;
     kind->start = 0;
-    kind->unfilled = kind->left_out = 0;
     if (kind->doubted > 0) {
         kind->doubted--;
     } else {
@@ -152,14 +145,6 @@ static void trust_no_more(struct kind *kind) {
     kind->doubted = kind->doubt;
     kind->start = 0;
     kind->trust = kind->credit = 0;
-}
-
-/* A witness was not filled. After many, some blocks are left out: a look takes as long as many blocks that
- * are not filled. */
-static void note_unfilled(struct kind *kind) {
-    kind->has_witness = false;
-    kind->unfilled = (unsigned)min_size((size_t)kind->unfilled + 1, UNFILLED_TRUSTED);
-    kind->left_out = kind->unfilled == UNFILLED_TRUSTED ? LEFT_OUT : 0;
 }
 
 /* Whether a block is filled, with the lock let go meanwhile. */
@@ -247,20 +232,13 @@ bool testimony_says_filled(uintptr_t start, size_t bytes) {
     return known;
 }
 
-bool testimony_watch(size_t bytes, uintptr_t clean_start, size_t clean_bytes) {
+void testimony_watch(size_t bytes, uintptr_t clean_start, size_t clean_bytes) {
     struct kind *kind = kind_of(bytes);
     lock_acquire(&lock);
-    bool watched = kind->left_out == 0;
-    if (watched) {
-        kind->has_witness = true;
-        kind->start = clean_start;
-        kind->clean_bytes = clean_bytes;
-        kind->bytes = bytes;
-    } else {
-        kind->left_out--;
-    }
+    kind->start = clean_start;
+    kind->clean_bytes = clean_bytes;
+    kind->bytes = bytes;
     lock_release(&lock);
-    return watched;
 }
 
 /* What begins at `start` tells nothing any more, of any kind: a block that was resized is the witness of the
@@ -284,10 +262,6 @@ void testimony_of_freed(size_t bytes, uintptr_t start, size_t clean_bytes, bool 
     if (filled) {
         trust_more(kind);
     } else {
-        /* Of several blocks that lived at a time, all but the first only say the same again. */
-        if (kind->has_witness) {
-            note_unfilled(kind);
-        }
         trust_no_more(kind);
     }
     forget(start);

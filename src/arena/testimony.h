@@ -4,8 +4,7 @@
  * written of it, while it lives and when it is freed; one that got them tells when it is freed, by what is
  * not zero, and while it lives once the last testimony is used up. Where a part of a block was clean, that
  * part tells. Each testimony serves for a few blocks, and for twice as many as the one before it; one that
- * has served for much must be borne out before it serves for more. Of a kind that is not filled few blocks
- * tell.
+ * has served for much must be borne out before it serves for more.
  *
  * Promises to look at memory only in ways that cannot fault, whatever the program or the kernel has done to
  * it, and that no lock is held during a look. Relies on os.
@@ -30,8 +29,8 @@ bool testimony_expects_filled(size_t bytes);
  * was served for. */
 bool testimony_says_filled(uintptr_t start, size_t bytes);
 /* Has the clean part of a block of `bytes`, `clean_bytes` (a slab at least) at `clean_start`, be the next to
- * tell. False if it need not: several before were not filled. */
-bool testimony_watch(size_t bytes, uintptr_t clean_start, size_t clean_bytes);
+ * tell. */
+void testimony_watch(size_t bytes, uintptr_t clean_start, size_t clean_bytes);
 /* A block of `bytes` is being freed, of which `clean_bytes` at `start` tell: records whether they were
  * filled; `ahead` says that it got pages ahead of use. Cost: a few system calls. */
 void testimony_of_freed(size_t bytes, uintptr_t start, size_t clean_bytes, bool ahead);
