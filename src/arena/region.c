@@ -72,14 +72,16 @@ static size_t unit(void) {
 /* Address space for a region: of `*bytes`, or of half as much each time that there is not so much, but at
  * least `least`. NULL if there is none. */
 static void *reserve(size_t *bytes, size_t least) {
-    for (;;) {
-        void *base = region_index_reserve(*bytes);
-        if (base != NULL || *bytes <= least) {
-            return base;
-        }
+    size_t wanted = *bytes;
+    void *base = region_index_reserve(wanted);
+    while (base == NULL && *bytes > least) {
         *bytes = max_size(round_up(*bytes / 2, unit()), least);
+        base = region_index_reserve(*bytes);
+    }
+    if (base != NULL && *bytes < wanted) {
         report_fallback(FALLBACK_SMALL_REGION, *bytes);
     }
+    return base;
 }
 
 /* Whether a region of `bytes` has room for a run of `superslabs`. */

@@ -248,4 +248,20 @@ INSTANTIATE_TEST_SUITE_P(
                     Fallback{"no_memory_for_a_sample", 1, true, sample_without_memory}),
     [](const testing::TestParamInfo<Fallback> &info) { return info.param.name; });
 
+// Only what comes about is told: address space that is had in no piece at all is none in smaller ones.
+TEST(FallbackThatFails, IsNotCounted) {
+    std::vector<void *> blocks;
+    void *block = nullptr;
+    os_fault_set(OS_FAULT_RESERVE, 0, kEveryCall);
+    while ((block = hak_malloc(200 * kMiB)) != nullptr && blocks.size() < 1000) {
+        blocks.push_back(block);
+    }
+    switch_faults_off();
+    EXPECT_EQ(block, nullptr); // or this tests nothing
+    EXPECT_EQ(times_of("small_region"), 0u);
+    for (void *had : blocks) {
+        hak_free(had);
+    }
+}
+
 } // namespace
