@@ -123,7 +123,11 @@ struct slab *arena_take_huge(size_t bytes, size_t alignment, bool grows, struct 
         atomic_store_explicit(&slab->span_bytes, superslabs << SUPERSLAB_SHIFT, memory_order_relaxed);
         atomic_store_explicit(&slab->state, SLAB_LARGE, memory_order_relaxed);
     }
-    lock_release(&arena.lock);
+    if (UNLIKELY(arena.memory_locked)) { /* what was made usable behind the block is resident, too */
+        arena_unlock_within_bound();
+    } else {
+        lock_release(&arena.lock);
+    }
     if (fits) {
         huge_pages_taken(slab, bytes, found);
     }

@@ -299,10 +299,10 @@ TEST(Accounting, ExactClassesAndAlignedBlocksAreAccountedFor) {
 
 #if !HAKMEM_TEST_SANITIZED // these map more than can be locked
 // What the calls of that name do on a program's behalf, which a library for tests does not have.
-void lock_all() {
+void lock_all(int flags) {
     arena_spare_address_space(0);
-    if (mlockall(MCL_CURRENT | MCL_FUTURE) == 0) {
-        arena_note_locked(true, true);
+    if (mlockall(flags) == 0) {
+        arena_note_locked((flags & MCL_CURRENT) != 0, (flags & MCL_FUTURE) != 0);
     } else {
         EXPECT_TRUE(errno == ENOMEM || errno == EPERM) << "other than a limit: " << errno;
     }
@@ -310,7 +310,7 @@ void lock_all() {
 
 TEST(Accounting, LockedMemoryIsAccountedFor) {
     hak_free(hak_malloc(1));
-    lock_all();
+    lock_all(MCL_CURRENT | MCL_FUTURE);
     expect_accounts("just locked");
     for (const std::size_t size : {300 * std::size_t{1}, 40 * kKiB, 200 * kKiB, 5 * kMiB}) {
         SCOPED_TRACE(size);
@@ -333,6 +333,22 @@ TEST(Accounting, LockedMemoryIsAccountedFor) {
         blocks.add(kMiB, 1);
     }
     expect_accounts("unlocked");
+}
+
+// Of a program that has locked what it has so far, what is made usable behind a block is resident.
+TEST(Accounting, WhatIsLockedBehindHugeBlocksIsBounded) {
+    constexpr std::size_t kSize = 2 * kMiB + 1;
+    constexpr std::size_t kCount = 40;
+    hak_free(hak_malloc(1));
+    lock_all(MCL_CURRENT);
+    Blocks blocks;
+    for (std::size_t i = 0; i < kCount; i++) {
+        blocks.add(kSize, 1);
+    }
+    // And as much behind blocks as may stay free.
+    EXPECT_LE(stats_now().retained_bytes, 2 * (kCount * kSize / 8 + 3 * kMiB));
+    EXPECT_EQ(munlockall(), 0);
+    arena_note_unlocked();
 }
 #endif
 
