@@ -180,8 +180,8 @@ struct heap {
     size_t remote_bytes;            /* of the remote buffer's blocks */
     void **slots_free, **slots_end; /* what is left of the room for magazines' arrays, behind the heap */
     size_t room_bytes;              /* of blocks that the magazines have, or had, room for */
-    size_t unborrowed_bytes;  /* that refills brought where the class might have borrowed: see borrow.h */
-    int64_t taken_bytes; /* that came to the magazines and did not go back; the program may hold them */
+    size_t unborrowed_bytes; /* that refills brought where the class might have borrowed: see borrow.h */
+    int64_t taken_bytes;     /* that came to the magazines and did not go back; the program may hold them */
     /* The heap's part of what all heaps cache: see cached.h. relaxed: its own; a hint for others */
     _Atomic int64_t told_bytes;
     struct search search;     /* the owner's, for holes */

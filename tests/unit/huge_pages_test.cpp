@@ -212,7 +212,8 @@ TEST_P(HugePages, AreNotVouchedForByTheFewThatAreFilled) {
         touch(block, GetParam(), fills ? kPage : GetParam());
         filled += fills ? GetParam() : kPage;
     }
-    meter.expect_growth_within(filled + filled / 8 + 3 * GetParam() + 2 * kMiB, "where one in four is filled");
+    meter.expect_growth_within(filled + filled / 8 + 3 * GetParam() + 2 * kMiB,
+                               "where one in four is filled");
     free_all(blocks);
 }
 
