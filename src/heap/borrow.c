@@ -4,17 +4,12 @@
 #include "heap/cached.h"
 #include "heap/stock.h"
 
-/* Larger classes whose magazines, and whose slabs, are looked at before a page is touched that never was. */
-#define LENDERS_BEFORE_NEW_PAGES 4
-#define SLAB_LENDERS_BEFORE_NEW_PAGES 2
 /* Blocks that are brought from a slab of a larger class at once. */
 #define LENT_BLOCKS 4
 
-/* A block from the stocks or slabs of the next `lenders` larger classes, whose magazines are empty, or NULL.
- */
-static void *borrow_of_slabs(struct heap *heap, unsigned size_class, unsigned lenders) {
+void *borrow_of_slabs(struct heap *heap, unsigned size_class) {
     unsigned c = borrow_first_lender(size_class);
-    for (unsigned end = (unsigned)min_size(c + lenders, SPACED_CLASSES); c < end; c++) {
+    for (unsigned end = (unsigned)min_size(c + SLAB_LENDERS, SPACED_CLASSES); c < end; c++) {
         struct magazine *m = &heap->magazines[c];
         if (m->base != m->end) {
             size_t want = min_size(magazine_capacity(m), LENT_BLOCKS);
@@ -30,9 +25,4 @@ static void *borrow_of_slabs(struct heap *heap, unsigned size_class, unsigned le
         }
     }
     return NULL;
-}
-
-void *borrow_instead_of_new(struct heap *heap, unsigned size_class) {
-    void *block = borrow(heap, size_class, LENDERS_BEFORE_NEW_PAGES);
-    return block != NULL ? block : borrow_of_slabs(heap, size_class, SLAB_LENDERS_BEFORE_NEW_PAGES);
 }

@@ -22,6 +22,9 @@
 #define BORROWER_BYTES 2048
 /* Larger classes whose magazines are looked at before the class's own slabs, which take longer. */
 #define LENDERS_BEFORE_SLABS 1
+/* Larger classes whose magazines, and whose slabs, are looked at before a page is touched that never was. */
+#define LENDERS_BEFORE_NEW_PAGES 4
+#define SLAB_LENDERS 2
 
 /* The smallest spaced class whose blocks are larger. */
 static inline unsigned borrow_first_lender(unsigned size_class) {
@@ -62,8 +65,21 @@ static inline void *borrow(struct heap *heap, unsigned size_class, unsigned lend
     return NULL;
 }
 
-/* A block from the magazines or slabs of more larger classes, or NULL: to be asked before a page is touched
- * that never was. */
-void *borrow_instead_of_new(struct heap *heap, unsigned size_class);
+/* A block from the stocks or slabs of the next SLAB_LENDERS larger classes, whose magazines are empty, or
+ * NULL. */
+void *borrow_of_slabs(struct heap *heap, unsigned size_class);
+
+/* A block from more larger classes, or NULL: to be asked before a page is touched that never was. Small
+ * programs, of which few classes have a magazine, do not come to borrow_of_slabs. */
+static inline void *borrow_instead_of_new(struct heap *heap, unsigned size_class) {
+    void *block = borrow(heap, size_class, LENDERS_BEFORE_NEW_PAGES);
+    if (block != NULL) {
+        return block;
+    }
+    const struct magazine *m = &heap->magazines[borrow_first_lender(size_class)];
+    _Static_assert(SLAB_LENDERS == 2,
+                   "both are looked at here; behind the last spaced class is an exact one");
+    return m[0].base != NULL || m[1].base != NULL ? borrow_of_slabs(heap, size_class) : NULL;
+}
 
 #endif
