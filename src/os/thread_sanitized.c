@@ -34,6 +34,9 @@ bool os_thread_sleep(uint64_t ms) {
     return true;
 }
 
+void os_thread_wake(void) { /* os_sleep_ms is not to be woken */
+}
+
 bool os_thread_end(void) {
     return true; /* it is one of the program's, for whoever counts them */
 }
