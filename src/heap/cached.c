@@ -43,7 +43,7 @@ RARE bool cached_exceeds(void) {
     return is_too_much(bytes);
 }
 
-RARE void cached_note_seen(bool too_much) {
+COLD void cached_note_seen(bool too_much) {
     atomic_store_explicit(&is_seen, too_much, memory_order_relaxed);
 }
 
