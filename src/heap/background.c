@@ -18,6 +18,8 @@
 
 /* Longest sleep between two looks at the option and the credentials. */
 #define SLEEP_MOST_MS 250
+/* What os_now_ms may be behind. */
+#define CLOCK_GRAIN_MS 4
 /* Sleep between two looks at sleeping threads while all cache too much, but as long at least as a look takes,
  * and twice as long as before after each that finds none to take. */
 #define PRESSED_SLEEP_MS ((uint64_t)10)
@@ -92,10 +94,11 @@ static bool sleep_for(uint64_t ms) {
  * privileges that the program has dropped must not live on in this thread: the next one inherits those of a
  * thread of the program's. */
 static bool sleep_in_background(uint64_t credentials) {
-    /* It may be woken early: see cached.h. */
-    for (uint64_t begun = os_now_ms(), slept = 0; slept < decay_period_ms(); slept = os_now_ms() - begun) {
-        uint64_t ms = min_size(decay_period_ms() - slept, SLEEP_MOST_MS);
-        if (!sleep_for(ms)) {
+    uint64_t begun = os_now_ms();
+    uint64_t slept = 0;
+    /* It may be woken early (see cached.h), and is not to sleep once more for what the clock leaves out. */
+    for (; slept < decay_period_ms(); slept = os_now_ms() - begun + CLOCK_GRAIN_MS) {
+        if (!sleep_for(min_size(decay_period_ms() - slept, SLEEP_MOST_MS))) {
             return false;
         }
         heap_event(HEAP_EVENT_IN_BACKGROUND);

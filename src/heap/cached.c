@@ -23,16 +23,20 @@ static RARE bool may_be_too_much(void) {
     return cached_may_exceed() && is_too_much(atomic_load_explicit(&cached_all.bytes, memory_order_relaxed));
 }
 
-RARE int64_t cached_in(const struct heap *heap) {
-    int64_t bytes = 0;
-    /* relaxed: a guess. Of an abandoned heap's magazines, which are empty, the pages are gone. */
-    bool active = atomic_load_explicit(&heap->state, memory_order_relaxed) == HEAP_ACTIVE;
-    for (unsigned c = 0; active && c < SIZE_CLASSES; c++) {
+RARE int64_t cached_from(const struct heap *heap, unsigned first_class) {
+    size_t bytes = 0;
+    for (unsigned c = first_class; c < SIZE_CLASSES; c++) {
         size_t blocks = magazine_count_from_outside(&heap->magazines[c]);
         /* Without a block of it, an exact class may just be in the making: see size_class_exists. */
-        bytes += blocks > 0 ? (int64_t)(blocks * size_classes[c].bytes) : 0;
+        bytes += blocks > 0 ? blocks * size_classes[c].bytes : 0;
     }
-    return bytes;
+    return (int64_t)bytes;
+}
+
+RARE int64_t cached_in(const struct heap *heap) {
+    /* relaxed: a guess. Of an abandoned heap's magazines, which are empty, the pages are gone. */
+    bool active = atomic_load_explicit(&heap->state, memory_order_relaxed) == HEAP_ACTIVE;
+    return active ? cached_from(heap, 0) : 0;
 }
 
 RARE bool cached_exceeds(void) {

@@ -56,8 +56,10 @@ static inline bool cached_may_exceed(void) {
 /* Whether the sum is too much, which it never is where few threads have heaps, and the library's thread has
  * not been told; it counts as told then. */
 bool cached_exceed_anew(void);
-/* What the heap's magazines hold now: much less than the sum has of it where the program holds most of what
- * came to them. */
+/* What the heap's magazines of the classes from `first_class` on hold now. A guess but for the owner. */
+int64_t cached_from(const struct heap *heap, unsigned first_class);
+/* What all magazines of a heap that a thread has hold now: much less than the sum has of it where the program
+ * holds most of what came to them. */
 int64_t cached_in(const struct heap *heap);
 /* Whether what all magazines hold now is too much. A look at each of them. */
 bool cached_exceeds(void);

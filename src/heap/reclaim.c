@@ -203,8 +203,8 @@ void heap_reclaim_request(void) {
 }
 
 static RARE void wake_if_too_much(void) {
-    if (decay_is_on() && option_bool(OPTION_RECLAIM) &&
-        cached_exceed_anew()) { /* one that is only just starting looks by itself */
+    /* One that is only just starting looks by itself. */
+    if (decay_is_on() && option_bool(OPTION_RECLAIM) && cached_exceed_anew()) {
         os_thread_wake();
     }
 }

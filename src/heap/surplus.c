@@ -11,19 +11,10 @@
 /* What all threads may cache together, but for as much as a magazine of small blocks holds for each; more
  * where more may be free anyway. */
 #define CACHED_BYTES ((size_t)64 << 20)
-static size_t cached_most(void) {
-    size_t part = max_size(arena_share_bytes(), CACHED_BYTES) / heap_count_in_use();
-    return max_size(part, option_number(OPTION_MAGAZINE_BYTES));
-}
 
-static size_t cached(const struct heap *heap) {
-    size_t bytes = 0;
-    for (unsigned c = TINY_CLASSES; c < SIZE_CLASSES; c++) {
-        size_t blocks = magazine_count(&heap->magazines[c]);
-        /* Without a block of it, an exact class may just be in the making: see size_class_exists. */
-        bytes += blocks > 0 ? blocks * size_classes[c].bytes : 0;
-    }
-    return bytes;
+static int64_t cached_most(void) {
+    size_t part = max_size(arena_share_bytes(), CACHED_BYTES) / heap_count_in_use();
+    return (int64_t)max_size(part, option_number(OPTION_MAGAZINE_BYTES));
 }
 
 static void return_half(struct heap *heap) {
@@ -41,7 +32,7 @@ static void return_half(struct heap *heap) {
 
 RARE void surplus_return(struct heap *heap) {
     heap_enter(heap);
-    if (cached(heap) > cached_most()) {
+    if (cached_from(heap, TINY_CLASSES) > cached_most()) {
         return_half(heap);
     }
     if (heap_count_in_use() > HEAPS_FEW && slack_exceeds()) {

@@ -3,6 +3,7 @@
 
 #include "base/bits.h"
 #include "os/asleep.h"
+#include "os/call.h"
 #include "os/clock.h"
 #include "os/os.h"
 #include "os/program.h"
@@ -227,9 +228,7 @@ COLD bool os_thread_sleep(uint64_t ms) {
 }
 
 RARE void os_thread_wake(void) {
-    int saved_errno = errno;
-    syscall(SYS_futex, &place.ends, FUTEX_WAKE, 1, NULL, NULL, 0L);
-    errno = saved_errno;
+    KEEPING_ERRNO(long, syscall(SYS_futex, &place.ends, FUTEX_WAKE, 1, NULL, NULL, 0L));
 }
 
 void os_thread_note_wait(bool begins) {
@@ -284,7 +283,7 @@ RARE bool os_thread_end(void) {
     bool waits = false;
     unsigned looks_in_wait = 0;
     atomic_store_explicit(&place.ends, 1, memory_order_relaxed);
-    syscall(SYS_futex, &place.ends, FUTEX_WAKE, 1, NULL, NULL, 0L);
+    os_thread_wake();
     /* acquire pairs with the kernel's store of 0, as in os_thread_exists; another thread of the program may
      * have started the next one. To look comes before to nap: signals that come faster than naps end would
      * keep the caller from what the thread waits for, for ever. */

@@ -32,14 +32,13 @@ std::size_t own_blocks_of(std::size_t count) {
     return own;
 }
 
-void free_some_lenders(std::size_t count) {
-    std::vector<void *> lenders = make_equal_blocks(count, kLenderBytes);
-    free_blocks(lenders);
+void free_some_lenders() {
+    free_blocks(make_equal_blocks(4, kLenderBytes));
 }
 
 TEST(Borrow, AFewRequestsTakeBlocksOfALargerClassThatAreFree) {
     run_in_thread([] {
-        free_some_lenders(4);
+        free_some_lenders();
         EXPECT_EQ(own_blocks_of(1), 0U);
         EXPECT_EQ(own_blocks_of(4), 0U);
     });
@@ -47,7 +46,7 @@ TEST(Borrow, AFewRequestsTakeBlocksOfALargerClassThatAreFree) {
 
 TEST(Borrow, AClassThatGoesOnBorrowingGetsBlocksOfItsOwn) {
     run_in_thread([] {
-        free_some_lenders(4);
+        free_some_lenders();
         for (int i = 0; i < 200; i++) {
             own_blocks_of(1);
         }
