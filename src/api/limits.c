@@ -57,7 +57,7 @@ COLD HAK_EXPORT int prlimit64(pid_t process, int resource, const struct rlimit *
     return set_limit(process, resource, limit, before);
 }
 
-COLD HAK_EXPORT int mlockall(int flags) {
+RARE HAK_EXPORT int mlockall(int flags) {
     if ((flags & MCL_CURRENT) != 0 && os_in_own_process()) {
         arena_spare_address_space(0);
     }
@@ -71,7 +71,7 @@ COLD HAK_EXPORT int mlockall(int flags) {
     return result;
 }
 
-COLD HAK_EXPORT int munlockall(void) {
+RARE HAK_EXPORT int munlockall(void) {
     int result = (int)syscall(SYS_munlockall);
     if (os_in_own_process()) {
         arena_note_unlocked();

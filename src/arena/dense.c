@@ -82,7 +82,7 @@ static void note_offered(size_t slabs, unsigned run_slabs) {
     }
 }
 
-RARE bool dense_fill(struct region *r, size_t superslab, unsigned slabs, enum arena_use use) {
+COLD bool dense_fill(struct region *r, size_t superslab, unsigned slabs, enum arena_use use) {
     struct superslab *state = &r->states[superslab];
     if (!is_worth_it(state, slabs, use) || huge_price_skip(1) > 0) {
         return false;

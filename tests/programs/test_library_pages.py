@@ -55,13 +55,34 @@ def test_so_has_one_that_takes_many_small_blocks(runner: Runner, builder: Builde
     assert 0 < resident_code_kb(runner, builder, evicted, program, most_ms=SHORT_MS) <= most_kb(evicted, 1)
 
 
-def test_a_program_of_a_few_mib_that_goes_on_has_128_kib(
-    runner: Runner, builder: Builder, evicted: Path
-) -> None:
-    script = """
+@pytest.mark.parametrize(
+    "script",
+    [
+        """
         $large = 'x' x 3e6;
         @words = map { "y$_" } 1 .. 30_000;
         select(undef, undef, undef, 0.3);
         @numbers = (1) x 90_000;
-    """
+        """,
+        # Large blocks of which one is the first of a superslab.
+        """
+        @numbers = ([(1) x 14_697], [(1) x 40_000], [(1) x 60_000]);
+        select(undef, undef, undef, 0.3);
+        @more = map { 'x' x 100_000 } 1 .. 20;
+        """,
+        """
+        for (1 .. 4) {
+            %pairs = map { $_ => $_ } 1 .. 6_000;
+            $text = join ',', %pairs;
+            undef %pairs;
+            $text .= $text for 1 .. 3;
+            select(undef, undef, undef, 0.1);
+        }
+        """,
+    ],
+    ids=["in-turn", "many-large", "growing"],
+)
+def test_a_program_of_a_few_mib_that_goes_on_has_128_kib(
+    runner: Runner, builder: Builder, evicted: Path, script: str
+) -> None:
     assert WINDOW_KB < resident_code_kb(runner, builder, evicted, "perl", "-e", script) <= most_kb(evicted, 2)
