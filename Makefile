@@ -76,7 +76,7 @@ $(VENV)/.ready-bench: $(VENV)/.ready
 run: build ## Compare a program on HAKMEM and on libc: the demo, or CMD='program arguments'; RUNS=3
 	@$(HAKMEM) versus --runs $(RUNS) -- $(CMD)
 
-bench: bench-programs ## Measure HAKMEM and its peers: docs/benchmarks (20 minutes of comparing, 30 in all or more); ARGS='--only larson*'
+bench: bench-programs ## Measure HAKMEM and its peers: docs/benchmarks (20 minutes of comparing, 40 in all or more); ARGS='--only larson*'
 bench-full: bench-programs ## The same with long runs (hours)
 bench-full: ARGS += --full
 bench bench-full:

@@ -11,6 +11,8 @@ Run from the repository's root: `python -m bench --help`; `make bench` does all.
     runner.py                one run
     host_memory.py           what makes page faults take the same time for all
     instructions.py          instructions per operation
+    system_calls.py          how often each allocator asks the kernel
+    children.py              runs of the tools that count both
     scaling.py               what more threads bring
     contention.py            how often threads wait for each other in HAKMEM
     sampling.py              HAKMEM with sampling on, beside itself with it off

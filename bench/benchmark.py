@@ -12,7 +12,7 @@ from hakmem.allocators import HAKMEM, Allocator, find
 from hakmem.allocators import Missing as NotFound
 from hakmem.errors import HakmemError
 
-from bench import contention, instructions, machine, page, sampling, scaling
+from bench import contention, instructions, machine, page, sampling, scaling, system_calls
 from bench.places import BUILD, PAGE_FOLDER, PROGRAMS, REPOSITORY, without_places
 from bench.progress import shown
 from bench.results import CALM, AllocatorInfo, Missing, Results, load, save, save_csv
@@ -183,6 +183,7 @@ def _measure_besides(
 
     try:
         _count_instructions(order.suite, allocators, runner, say, into)
+        _count_system_calls(order.suite, allocators, runner, say, into)
         scaling.measure(order.suite.scaling, allocators, runner, order.plan(), say, into=into)
         if hakmem := next((entry for entry in allocators if entry.name == HAKMEM), None):
             into.contention = contention.count(order.suite.workloads, hakmem, runner, say)
@@ -202,6 +203,19 @@ def _count_instructions(
         into.skipped += [Missing(f"instructions of {entry.name}", problem) for entry in suite.instructions]
     elif suite.instructions:
         into.instructions = instructions.count(suite.instructions, allocators, runner.places, say)
+
+
+def _count_system_calls(
+    suite: Suite,
+    allocators: Sequence[Allocator],
+    runner: Runner,
+    say: Callable[[str], None],
+    into: Results,
+) -> None:
+    if problem := system_calls.problem():
+        into.skipped.append(Missing("system calls", problem))
+    else:
+        into.system_calls = system_calls.count(suite.workloads, allocators, runner, say)
 
 
 def _tell_failures(results: Results) -> None:

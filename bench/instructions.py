@@ -6,18 +6,16 @@ one operation takes, the loop's own instructions included, start-up left out.
 
 import os
 import re
-import subprocess
 import tempfile
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from shutil import which
 
 from hakmem.allocators import Allocator, environment_for
 from hakmem.errors import HakmemError
 
+from bench.children import Children
 from bench.machine import cores
 from bench.results import InstructionCount, Missing
 from bench.runner import base_environment, not_loaded
@@ -38,7 +36,7 @@ def count(
 ) -> list[InstructionCount]:
     """Every loop on every allocator; one that does not run under valgrind is named with the reason."""
     jobs = [(entry, allocator) for entry in entries for allocator in allocators]
-    valgrind = _Valgrind()
+    valgrind = Children(VALGRIND)
     pool = ThreadPoolExecutor(max_workers=cores())  # counts do not depend on who else is running
     try:
         futures = {
@@ -74,78 +72,29 @@ def _row(
 
 
 def _per_operation(
-    entry: Instructions, allocator: Allocator, places: Mapping[str, str], valgrind: "_Valgrind"
+    entry: Instructions, allocator: Allocator, places: Mapping[str, str], valgrind: Children
 ) -> float | str:
     """The count, or why there is none."""
     short, long = entry.operations
     try:
         few, many = (
-            valgrind.collected(entry.arguments(length, places), allocator) for length in (short, long)
+            _collected(entry.arguments(length, places), allocator, valgrind) for length in (short, long)
         )
     except HakmemError as error:
         return str(error)
     return (many - few) / (long - short)
 
 
-class _Valgrind:
-    """Runs of it, several at a time, that can all be ended."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._running: set[subprocess.Popen[str]] = set()
-        self._ended = False
-
-    def collected(self, arguments: Sequence[str], allocator: Allocator) -> int:
-        with tempfile.TemporaryDirectory(prefix="hakmem-bench-") as scratch:
-            environment = environment_for(allocator, {**base_environment(scratch), **_WITHOUT_A_CLOCK})
-            profile = Path(scratch, "profile")
-            command = [VALGRIND, "--tool=callgrind", f"--callgrind-out-file={profile}", *arguments]
-            with self._started(command, environment) as process:
-                try:
-                    said = process.communicate(timeout=_TIMEOUT_SECONDS)[1]
-                except subprocess.TimeoutExpired as error:
-                    raise HakmemError(f"does not end under valgrind within {_TIMEOUT_SECONDS} s") from error
-            objects = profile.read_bytes() if profile.exists() else b""
-        collected = _COLLECTED.search(said)
-        if process.returncode or collected is None:
-            raise HakmemError(f"does not run under valgrind (status {process.returncode})")
-        if allocator.library and os.fsencode(allocator.library.resolve()) not in objects:
-            raise HakmemError(not_loaded(allocator))
-        return int(collected[1])
-
-    def end(self) -> None:
-        """Kills those that run; no other starts."""
-        with self._lock:
-            self._ended = True
-            for process in self._running:
-                process.kill()
-
-    @contextmanager
-    def _started(
-        self, command: Sequence[str], environment: Mapping[str, str]
-    ) -> Iterator[subprocess.Popen[str]]:
-        with self._lock:
-            if self._ended:
-                raise HakmemError("interrupted")
-            try:
-                process = subprocess.Popen(
-                    command,
-                    env=environment,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.PIPE,
-                    encoding="utf-8",
-                    errors="replace",
-                )
-            except OSError as error:
-                raise HakmemError(f"cannot run valgrind: {error.strerror}") from error
-            self._running.add(process)
-        try:
-            with process:
-                try:
-                    yield process
-                finally:
-                    process.kill()  # of one that has ended, that is nothing
-        finally:
-            with self._lock:
-                self._running.remove(process)
+def _collected(arguments: Sequence[str], allocator: Allocator, valgrind: Children) -> int:
+    with tempfile.TemporaryDirectory(prefix="hakmem-bench-") as scratch:
+        environment = environment_for(allocator, {**base_environment(scratch), **_WITHOUT_A_CLOCK})
+        profile = Path(scratch, "profile")
+        callgrind = ["--tool=callgrind", f"--callgrind-out-file={profile}", *arguments]
+        said = valgrind.complaint(callgrind, environment, _TIMEOUT_SECONDS)
+        objects = profile.read_bytes() if profile.exists() else b""
+    collected = _COLLECTED.search(said)
+    if collected is None:
+        raise HakmemError(f"does not run under {VALGRIND}: it counted nothing")
+    if allocator.library and os.fsencode(allocator.library.resolve()) not in objects:
+        raise HakmemError(not_loaded(allocator))
+    return int(collected[1])

@@ -129,6 +129,15 @@ class Contention:
     failure: str | None = None  # why there are none
 
 
+@dataclass(frozen=True)
+class SystemCalls:
+    """How often a workload made those that system_calls.py counts, in one run."""
+
+    name: str
+    calls: Mapping[str, Mapping[str, float]]  # by allocator, by the call's name; absent: 0
+    missing: Sequence[Missing] = ()
+
+
 @dataclass
 class Results:
     started: str  # ISO 8601
@@ -140,6 +149,7 @@ class Results:
     skipped: list[Missing] = field(default_factory=list)
     workloads: list[WorkloadResult] = field(default_factory=list)
     instructions: list[InstructionCount] = field(default_factory=list)
+    system_calls: list[SystemCalls] = field(default_factory=list)
     scaling: list[ScalingResult] = field(default_factory=list)
     contention: list[Contention] = field(default_factory=list)
     sampling: list[WorkloadResult] = field(default_factory=list)  # runs of sampling.OFF and sampling.ON
@@ -292,6 +302,10 @@ def _results(document: dict[str, Any]) -> Results:
     fields["instructions"] = [
         InstructionCount(**{**entry, "missing": [Missing(**one) for one in entry["missing"]]})
         for entry in document["instructions"]
+    ]
+    fields["system_calls"] = [
+        SystemCalls(**{**entry, "missing": [Missing(**one) for one in entry["missing"]]})
+        for entry in document.get("system_calls", ())
     ]
     fields["contention"] = [Contention(**entry) for entry in document.get("contention", ())]
     return Results(**fields)

@@ -86,9 +86,10 @@ check_lint() {
     have clang-tidy || lack "no clang-tidy" clang-tidy
 }
 
-# What counts instructions; bench/programs/setup.sh installs the real programs.
+# What counts instructions and system calls; bench/programs/setup.sh installs the real programs.
 check_bench() {
     have valgrind || lack "no valgrind" valgrind
+    have strace || lack "no strace" strace
 }
 
 check_all() {

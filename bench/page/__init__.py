@@ -14,6 +14,7 @@ from bench.page import (
     scaling,
     setting,
     summary,
+    system_calls,
     workloads,
 )
 from bench.page.markdown import heading, picture
@@ -43,6 +44,7 @@ def text(view: View, previous: View | None, pictures: list[str]) -> str:
         *workloads.lines(view),
         *memory.lines(view),
         *_pictures(pictures, ("usage", "fragmentation")),
+        *system_calls.lines(view),
         *instructions.lines(view),
         *scaling.lines(view),
         *processor.lines(view),

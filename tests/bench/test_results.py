@@ -16,6 +16,7 @@ from bench.results import (
     Missing,
     Results,
     ScalingResult,
+    SystemCalls,
     WorkloadResult,
     load,
     save,
@@ -35,6 +36,9 @@ def full() -> Results:
     made.workloads[1].runs["hakmem"][0] = run(1, 5e-8, 3, data_bytes=7)
     made.instructions.append(
         InstructionCount("pair", "x", {"hakmem": 31.5}, [Missing("tcmalloc", "crashes")])
+    )
+    made.system_calls.append(
+        SystemCalls("mix/small", {"hakmem": {"mmap": 20}}, [Missing("tcmalloc", "crashes")])
     )
     made.contention.append(Contention("mix/small", 1e6, {"refills": 12}))
     made.contention.append(Contention("mix/large", failure="wrote no statistics"))
