@@ -19,8 +19,8 @@ def lines(view: View) -> list[str]:
         *paragraph(
             "Counted by strace in one run of each workload, of the length that `make bench` has, apart from",
             "the timed ones. Those by which a process starts are in, some twenty of them for its program and",
-            "the C library. The fewest of each row are in bold. How often threads wait depends on how they",
-            "happen to run.",
+            "the C library. The fewest of each row are in bold. Threads wait more often than by themselves:",
+            "each call is slow under strace, those that are made under a lock, too.",
         ),
         *folded(
             f"Calls for memory ({listed(FOR_MEMORY)}) on every allocator",
