@@ -182,8 +182,7 @@ def _measure_besides(
         report(Progress(1, None, doing))
 
     try:
-        _count_instructions(order.suite, allocators, runner, say, into)
-        _count_system_calls(order.suite, allocators, runner, say, into)
+        _count_by_tools(order.suite, allocators, runner, say, into)
         scaling.measure(order.suite.scaling, allocators, runner, order.plan(), say, into=into)
         if hakmem := next((entry for entry in allocators if entry.name == HAKMEM), None):
             into.contention = contention.count(order.suite.workloads, hakmem, runner, say)
@@ -192,7 +191,7 @@ def _measure_besides(
         into.interrupted = True
 
 
-def _count_instructions(
+def _count_by_tools(
     suite: Suite,
     allocators: Sequence[Allocator],
     runner: Runner,
@@ -203,15 +202,6 @@ def _count_instructions(
         into.skipped += [Missing(f"instructions of {entry.name}", problem) for entry in suite.instructions]
     elif suite.instructions:
         into.instructions = instructions.count(suite.instructions, allocators, runner.places, say)
-
-
-def _count_system_calls(
-    suite: Suite,
-    allocators: Sequence[Allocator],
-    runner: Runner,
-    say: Callable[[str], None],
-    into: Results,
-) -> None:
     if problem := system_calls.problem():
         into.skipped.append(Missing("system calls", problem))
     else:

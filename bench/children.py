@@ -5,9 +5,15 @@ import signal
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from typing import TypeVar
 
 from hakmem.errors import HakmemError
+
+from bench.results import Missing
+
+_Count = TypeVar("_Count")
 
 
 class Children:
@@ -69,6 +75,30 @@ class Children:
         finally:
             with self._lock:
                 self._running.remove(process)
+
+
+@contextmanager
+def at_once(tool: str, runs: int) -> Iterator[tuple[Children, Executor]]:
+    """Behind the block, by an interrupt, too, nothing is waited for: neither what runs nor the rest."""
+    children = Children(tool)
+    pool = ThreadPoolExecutor(max_workers=runs)
+    try:
+        yield children, pool
+    finally:
+        children.end()
+        pool.shutdown(cancel_futures=True)
+
+
+def told_apart(found: Mapping[str, _Count | str]) -> tuple[dict[str, _Count], list[Missing]]:
+    """By allocator: what was counted, and the reasons in place of it."""
+    counts: dict[str, _Count] = {}
+    missing = []
+    for name, value in found.items():
+        if isinstance(value, str):
+            missing.append(Missing(name, value))
+        else:
+            counts[name] = value
+    return counts, missing
 
 
 def _kill(process: "subprocess.Popen[str]") -> None:

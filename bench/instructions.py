@@ -8,16 +8,15 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from shutil import which
 
 from hakmem.allocators import Allocator, environment_for
 from hakmem.errors import HakmemError
 
-from bench.children import Children
+from bench.children import Children, at_once, told_apart
 from bench.machine import cores
-from bench.results import InstructionCount, Missing
+from bench.results import InstructionCount
 from bench.runner import base_environment, not_loaded
 from bench.suite import Instructions
 
@@ -35,40 +34,24 @@ def count(
     say: Callable[[str], None],
 ) -> list[InstructionCount]:
     """Every loop on every allocator; one that does not run under valgrind is named with the reason."""
-    jobs = [(entry, allocator) for entry in entries for allocator in allocators]
-    valgrind = Children(VALGRIND)
-    pool = ThreadPoolExecutor(max_workers=cores())  # counts do not depend on who else is running
-    try:
+    found: dict[str, dict[str, float | str]] = {entry.name: {} for entry in entries}
+    with at_once(VALGRIND, cores()) as (valgrind, pool):  # counts do not depend on who else is running
         futures = {
             (entry.name, allocator.name): pool.submit(_per_operation, entry, allocator, places, valgrind)
-            for entry, allocator in jobs
+            for entry in entries
+            for allocator in allocators
         }
-        found: dict[tuple[str, str], float | str] = {}
-        for number, (key, future) in enumerate(futures.items(), 1):
-            say(f"instructions of {key[0]}, {number} of {len(futures)}")
-            found[key] = future.result()
-    finally:  # by an interrupt, too: then the rest is not waited for
-        valgrind.end()
-        pool.shutdown(cancel_futures=True)
-    return [_row(entry, allocators, found) for entry in entries]
+        for number, ((loop, allocator), future) in enumerate(futures.items(), 1):
+            say(f"instructions of {loop}, {number} of {len(futures)}")
+            found[loop][allocator] = future.result()
+    return [
+        InstructionCount(entry.name, " ".join(entry.command), *told_apart(found[entry.name]))
+        for entry in entries
+    ]
 
 
 def problem() -> str | None:
     return None if which(VALGRIND) else f"needs {VALGRIND}, which is not installed"
-
-
-def _row(
-    entry: Instructions, allocators: Sequence[Allocator], found: Mapping[tuple[str, str], float | str]
-) -> InstructionCount:
-    counts: dict[str, float] = {}
-    missing = []
-    for allocator in allocators:
-        value = found[entry.name, allocator.name]
-        if isinstance(value, str):
-            missing.append(Missing(allocator.name, value))
-        else:
-            counts[allocator.name] = value
-    return InstructionCount(entry.name, " ".join(entry.command), counts, missing)
 
 
 def _per_operation(

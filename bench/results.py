@@ -299,16 +299,16 @@ def _results(document: dict[str, Any]) -> Results:
         fields[name] = [Missing(**entry) for entry in document[name]]
     for name in _OF_WORKLOADS:
         fields[name] = [_workload(name, entry) for entry in document.get(name, ())]
-    fields["instructions"] = [
-        InstructionCount(**{**entry, "missing": [Missing(**one) for one in entry["missing"]]})
-        for entry in document["instructions"]
-    ]
+    fields["instructions"] = [InstructionCount(**_with_missing(entry)) for entry in document["instructions"]]
     fields["system_calls"] = [
-        SystemCalls(**{**entry, "missing": [Missing(**one) for one in entry["missing"]]})
-        for entry in document.get("system_calls", ())
+        SystemCalls(**_with_missing(entry)) for entry in document.get("system_calls", ())
     ]
     fields["contention"] = [Contention(**entry) for entry in document.get("contention", ())]
     return Results(**fields)
+
+
+def _with_missing(entry: dict[str, Any]) -> dict[str, Any]:
+    return {**entry, "missing": [Missing(**one) for one in entry["missing"]]}
 
 
 def _workload(name: str, entry: dict[str, Any]) -> WorkloadResult:

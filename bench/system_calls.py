@@ -7,16 +7,15 @@ theirs.
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from shutil import which
 
 from hakmem.allocators import Allocator, environment_for
 from hakmem.errors import HakmemError
 
-from bench.children import Children
+from bench.children import Children, at_once, told_apart
 from bench.machine import cores
-from bench.results import Missing, SystemCalls
+from bench.results import SystemCalls
 from bench.runner import Runner, base_environment, not_loaded
 from bench.suite import Workload
 
@@ -52,35 +51,20 @@ def _count_at_once(
     runner: Runner,
     say: Callable[[str], None],
 ) -> list[SystemCalls]:
-    strace = Children(STRACE)
-    pool = ThreadPoolExecutor(max_workers=runs)
-    try:
+    with at_once(STRACE, runs) as (strace, pool):
         futures = [
-            (workload, [pool.submit(_calls, workload, allocator, runner, strace) for allocator in allocators])
+            (
+                workload,
+                {entry.name: pool.submit(_calls, workload, entry, runner, strace) for entry in allocators},
+            )
             for workload in workloads
         ]
         found = []
-        for workload, runs_of_it in futures:
+        for workload, by_allocator in futures:
             say(f"{workload.name}: system calls")
-            results = [future.result() for future in runs_of_it]
-            found.append(_row(workload, allocators, results))
+            results = {name: future.result() for name, future in by_allocator.items()}
+            found.append(SystemCalls(workload.name, *told_apart(results)))
         return found
-    finally:  # by an interrupt, too: then the rest is not waited for
-        strace.end()
-        pool.shutdown(cancel_futures=True)
-
-
-def _row(
-    workload: Workload, allocators: Sequence[Allocator], results: Sequence[Mapping[str, int] | str]
-) -> SystemCalls:
-    calls: dict[str, Mapping[str, int]] = {}
-    missing = []
-    for allocator, result in zip(allocators, results, strict=True):
-        if isinstance(result, str):
-            missing.append(Missing(allocator.name, result))
-        else:
-            calls[allocator.name] = result
-    return SystemCalls(workload.name, calls, missing)
 
 
 def _calls(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bench.page.markdown import bold, digits, heading, paragraph, table
+from bench.page.markdown import bold, digits, heading, not_counted, paragraph, table
 from bench.results import Contention
 from bench.view import View
 
@@ -127,5 +127,4 @@ def _rate(value: float) -> str:
 
 
 def _failures(counted: list[Contention]) -> list[str]:
-    reasons = [f"- {entry.name}: {entry.failure}" for entry in counted if entry.failure]
-    return [*paragraph("Not counted:"), *reasons, ""] if reasons else []
+    return not_counted(f"{entry.name}: {entry.failure}" for entry in counted if entry.failure)

@@ -1,6 +1,6 @@
 """Markdown's pieces, and numbers as people read them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 NONE = "-"  # in place of a figure that there is not
@@ -23,6 +23,35 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
         return []
     rule = ["---", *["---:"] * (len(columns) - 1)]
     return [f"| {' | '.join(columns)} |", f"| {' | '.join(rule)} |", *body, ""]
+
+
+def _none(_: str) -> str:
+    return NONE
+
+
+def side_by_side(
+    title: str,
+    names: Iterable[str],
+    values: Mapping[str, float],
+    form: Callable[[float], str],
+    absent: Callable[[str], str] = _none,
+) -> list[str]:
+    """A row with the figure of each of `names`, the least of them in bold."""
+    least = min(values.values(), default=None)
+    cells = [title]
+    for name in names:
+        if name not in values:
+            cells.append(absent(name))
+        else:
+            text = form(values[name])
+            cells.append(bold(text) if values[name] == least else text)
+    return cells
+
+
+def not_counted(reasons: Iterable[str]) -> list[str]:
+    """Each reason once; nothing without any."""
+    told = list(dict.fromkeys(f"- {reason}" for reason in reasons))
+    return [*paragraph("Not counted:"), *told, ""] if told else []
 
 
 def picture(caption: str, file: str) -> list[str]:

@@ -1,9 +1,19 @@
 """Memory beyond the data, what is kept after everything was freed, and how fragmentation grows."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from bench import memory_model, phases
-from bench.page.markdown import NONE, bold, digits, folded, heading, paragraph, percent, size, table
+from bench.page.markdown import (
+    bold,
+    digits,
+    folded,
+    heading,
+    paragraph,
+    percent,
+    side_by_side,
+    size,
+    table,
+)
 from bench.view import FAULTS, View
 
 _Form = Callable[[float], str]  # how a figure is written
@@ -165,16 +175,4 @@ def _columns(view: View, first: str) -> list[str]:
 
 
 def _row(view: View, title: str, values: Mapping[str, float], form: _Form) -> list[str]:
-    least = min(values.values(), default=None)
-    return [title, *_cells(view.names, values, least, form)]
-
-
-def _cells(
-    names: Iterable[str], values: Mapping[str, float], least: float | None, form: _Form
-) -> Iterable[str]:
-    for name in names:
-        if name not in values:
-            yield NONE
-        else:
-            text = form(values[name])
-            yield bold(text) if values[name] == least else text
+    return side_by_side(title, view.names, values, form)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from bench.page.markdown import NONE, bold, folded, heading, listed, paragraph, table
+from bench.page.markdown import folded, heading, listed, not_counted, paragraph, side_by_side, table
 from bench.results import SystemCalls
 from bench.system_calls import FOR_MEMORY, TO_WAIT
 from bench.view import View
@@ -39,19 +39,13 @@ def _sum(calls: Mapping[str, float], names: Sequence[str]) -> float:
 
 
 def _row(view: View, entry: SystemCalls, names: Sequence[str]) -> list[str]:
-    sums = {name: _sum(entry.calls[name], names) for name in view.names if name in entry.calls}
-    least = min(sums.values(), default=None)
-    cells = [entry.name]
-    for name in view.names:
-        text = f"{sums[name]:.0f}" if name in sums else NONE
-        cells.append(bold(text) if name in sums and sums[name] == least else text)
-    return cells
+    sums = {allocator: _sum(calls, names) for allocator, calls in entry.calls.items()}
+    return side_by_side(entry.name, view.names, sums, lambda value: f"{value:.0f}")
 
 
 def _reasons(view: View, counted: Sequence[SystemCalls]) -> list[str]:
-    reasons = [
-        f"- {entry.name} on {view.title(missing.name)}: {missing.reason}"
+    return not_counted(
+        f"{entry.name} on {view.title(missing.name)}: {missing.reason}"
         for entry in counted
         for missing in entry.missing
-    ]
-    return [*paragraph("Not counted:"), *reasons, ""] if reasons else []
+    )

@@ -1,10 +1,22 @@
 """Every workload: the subject against the best peer and the reference, then every allocator's own figure."""
 
 from collections.abc import Callable
+from functools import partial
 
 from bench.estimate import in_fastest_quarter, median, quartiles
 from bench.page import allocators, interval
-from bench.page.markdown import NONE, bold, factor, folded, heading, paragraph, seconds, size, table
+from bench.page.markdown import (
+    NONE,
+    bold,
+    factor,
+    folded,
+    heading,
+    paragraph,
+    seconds,
+    side_by_side,
+    size,
+    table,
+)
 from bench.page.summary import measured
 from bench.results import WorkloadResult
 from bench.view import MEASURES, TIME, Measure, Verdict, View, mean
@@ -93,13 +105,9 @@ def _of_how_many_runs(view: View) -> str:
 
 
 def _all(view: View, measure: Measure, workload: WorkloadResult, form: Callable[[float], str]) -> list[str]:
-    values = {name: view.value(workload, name, measure) for name in view.names}
-    least = min((value for value in values.values() if value is not None), default=None)
-    cells = [workload.name]
-    for name, value in values.items():
-        text = _absent(workload, name) if value is None else form(value)
-        cells.append(bold(text) if value is not None and value == least else text)
-    return cells
+    found = {name: view.value(workload, name, measure) for name in view.names}
+    values = {name: value for name, value in found.items() if value is not None}
+    return side_by_side(workload.name, view.names, values, form, partial(_absent, workload))
 
 
 def _spreads(
