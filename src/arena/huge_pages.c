@@ -255,7 +255,7 @@ static void watch_no_more(struct slab *head) {
 
 /* The block does not bear out any more the testimony that it got its pages by. */
 static void bear_out_no_more(const struct slab *head) {
-    if (head->ahead && arena_run_is_huge(head)) {
+    if (head->ahead) {
         testimony_forget(arena_address(head));
     }
 }

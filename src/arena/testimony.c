@@ -7,10 +7,17 @@
 
 /* Sizes that differ by less than a doubling are one kind of block, from one slab on. */
 #define KINDS 32
-/* Most blocks that a testimony serves for. */
-#define CREDIT_MOST 16
-/* Most blocks in a row that must be found filled before one serves for others. */
-#define DOUBT_MOST 7
+/* What each block that tells adds to the score of its kind. What is found filled when it is freed counts more
+ * than what is filled while it lives, because one that is not may be so later. One that is not takes away
+ * more, and leaves less than nothing: some must tell in a row before a testimony serves for others, and the
+ * more, the more often that comes. Only where the one before was filled: where none is, nothing is known of
+ * what comes once they are. */
+#define SCORE_FILLED 1
+#define SCORE_FREED_FILLED 3
+#define SCORE_UNFILLED (-4)
+#define SCORE_AFTER_UNFILLED_MOST (-1)
+#define SCORE_LEAST (-7)
+#define SCORE_MOST 16
 /* When testimonies have served for so many bytes of huge blocks, which may all be resident for nothing, the
  * last of these blocks is looked at. */
 #define UNSEEN_MOST_BYTES ((size_t)32 << 20)
@@ -29,18 +36,23 @@
 /* A page that begins with zeros is read in steps of this length: stacks of the program's may be small. */
 #define STEP_BYTES 2048
 
+/* A block, while it lives. */
+struct block {
+    uintptr_t start; /* 0: there is none */
+    size_t bytes;
+};
+
 static struct kind {
-    uintptr_t start;                   /* of the part of a block that is to tell next; 0 for none */
-    size_t clean_bytes;                /* of that part */
-    size_t bytes;                      /* of the whole block */
-    unsigned credit;                   /* blocks that the last testimony still serves for */
-    unsigned trust;                    /* those that it served for at first */
-    uintptr_t served;                  /* the last huge block that it served for, while it lives */
-    size_t served_bytes, unseen_bytes; /* of `served`; of all such since one was looked at */
-    unsigned doubt;                    /* filled ones in a row, after one that is not, that serve for none */
-    unsigned doubted;                  /* of these, those still to come */
-    bool has_told;                     /* a block of this kind, one way or the other */
-    bool told_filled;                  /* the last that told was filled */
+    uintptr_t start;     /* of the part of a block that is to tell next; 0 for none */
+    size_t clean_bytes;  /* of that part */
+    size_t bytes;        /* of the whole block */
+    int score;           /* by what told; a testimony serves for as many blocks */
+    int credit;          /* blocks that the last one still serves for */
+    struct block first;  /* of those that it served for */
+    struct block served; /* the last huge one of this kind that a testimony served for */
+    size_t unseen_bytes; /* of all such since one was looked at */
+    bool has_told;       /* a block of this kind, one way or the other */
+    bool told_filled;    /* the last that told was filled */
 } kinds[KINDS];
 
 static struct lock lock; /* protects the kinds */
@@ -121,30 +133,22 @@ bool testimony_is_written_throughout(uintptr_t start, size_t bytes) {
     return is_written(start, bytes, 0);
 }
 
-/* A block was found filled: that serves for twice as many blocks as the testimony before, unless it is
- * doubted. */
-static void trust_more(struct kind *kind) {
-    kind->told_filled = true;
-    kind->start = 0;
-    if (kind->doubted > 0) {
-        kind->doubted--;
-    } else {
-        kind->doubt /= 2;
-        kind->trust = (unsigned)min_size(max_size((size_t)2 * kind->trust, 1), CREDIT_MOST);
-        kind->credit = kind->trust;
-    }
+static int between(int least, int value, int most) {
+    return value < least ? least : value > most ? most : value;
 }
 
-/* A block was not filled. Each one that follows a filled one has the next ones doubted more: where some are
- * filled and most are not, those that are must not vouch for the others. */
-static void trust_no_more(struct kind *kind) {
-    if (kind->told_filled) {
-        kind->doubt = (unsigned)min_size((size_t)2 * kind->doubt + 1, DOUBT_MOST);
+/* A block of the kind has told; a filled one adds `score`. Where some are filled and most are not, those that
+ * are must not vouch for the others. */
+static void hear(struct kind *kind, bool filled, int score) {
+    if (filled) {
+        kind->score = between(SCORE_LEAST, kind->score + score, SCORE_MOST);
+    } else if (kind->told_filled) {
+        kind->score = between(SCORE_LEAST, kind->score + SCORE_UNFILLED, SCORE_AFTER_UNFILLED_MOST);
     }
-    kind->told_filled = false;
-    kind->doubted = kind->doubt;
+    kind->credit = filled && kind->score > 0 ? kind->score : 0;
+    kind->told_filled = filled;
+    kind->has_told = true;
     kind->start = 0;
-    kind->trust = kind->credit = 0;
 }
 
 /* Whether a block is filled, with the lock let go meanwhile. */
@@ -155,18 +159,23 @@ static bool look(uintptr_t start, size_t bytes, bool ahead) {
     return filled;
 }
 
-/* Looks at the block that is to tell, if the last testimony is used up; lets go of the lock meanwhile. */
+/* Whether a block that a testimony served for is filled by now, or is no more; lets go of the lock
+ * meanwhile. */
+static bool is_borne_out(struct block served) {
+    return served.start == 0 || look(served.start, served.bytes, true);
+}
+
+/* Looks at the block that is to tell, if the last testimony is used up; lets go of the lock meanwhile. As a
+ * rule that is the last block that was served: where some are filled and most are not, the chance that the
+ * first one is, too, is small. */
 static void look_if_due(struct kind *kind) {
     if (kind->credit == 0 && kind->start != 0) {
         uintptr_t start = kind->start;
-        bool filled = look(start, kind->clean_bytes, false);
-        kind->has_told = true;
+        struct block first = kind->first;
+        bool filled = look(start, kind->clean_bytes, false) && (first.start == start || is_borne_out(first));
         if (kind->credit == 0 && kind->start == start) {
-            if (filled) {
-                trust_more(kind);
-            } else { /* or not yet: then it tells when it is freed */
-                trust_no_more(kind);
-            }
+            kind->first.start = 0;
+            hear(kind, filled, SCORE_FILLED); /* not, or not yet: then it tells when it is freed */
         }
     }
 }
@@ -205,26 +214,23 @@ static struct kind *kind_that_tells(size_t bytes) {
     return kind - 1;
 }
 
-/* Whether the last block that a testimony served for is filled by now, or is no more; lets go of the lock
- * meanwhile. */
-static bool is_borne_out(struct kind *kind) {
-    return kind->served == 0 || look(kind->served, kind->served_bytes, true);
-}
-
 bool testimony_says_filled(uintptr_t start, size_t bytes) {
     lock_acquire(&lock);
     struct kind *kind = kind_of(bytes);
     struct kind *telling = kind_that_tells(bytes);
     if (telling->credit > 0 && kind->unseen_bytes >= UNSEEN_MOST_BYTES) {
         kind->unseen_bytes = 0;
-        telling->credit = is_borne_out(kind) ? telling->credit : 0;
+        telling->credit = is_borne_out(kind->served) ? telling->credit : 0;
     }
     bool known = telling->credit > 0;
     if (known) {
+        struct block block = {start, bytes};
+        if (telling->first.start == 0) {
+            telling->first = block;
+        }
         telling->credit--;
         if (bytes > SUPERSLAB_BYTES) {
-            kind->served = start;
-            kind->served_bytes = bytes;
+            kind->served = block;
             kind->unseen_bytes += bytes;
         }
     }
@@ -248,8 +254,11 @@ static void forget(uintptr_t start) {
         if (kinds[i].start == start) {
             kinds[i].start = 0;
         }
-        if (kinds[i].served == start) {
-            kinds[i].served = 0;
+        if (kinds[i].first.start == start) {
+            kinds[i].first.start = 0;
+        }
+        if (kinds[i].served.start == start) {
+            kinds[i].served.start = 0;
         }
     }
 }
@@ -258,12 +267,7 @@ void testimony_of_freed(size_t bytes, uintptr_t start, size_t clean_bytes, bool 
     bool filled = testimony_is_filled(start, clean_bytes, ahead);
     struct kind *kind = kind_of(bytes);
     lock_acquire(&lock);
-    kind->has_told = true;
-    if (filled) {
-        trust_more(kind);
-    } else {
-        trust_no_more(kind);
-    }
+    hear(kind, filled, SCORE_FREED_FILLED);
     forget(start);
     lock_release(&lock);
 }

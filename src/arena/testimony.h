@@ -3,8 +3,9 @@
  * A block that was clean when it was taken, and got no pages ahead of use, tells by what is resident and
  * written of it, while it lives and when it is freed; one that got them tells when it is freed, by what is
  * not zero, and while it lives once the last testimony is used up. Where a part of a block was clean, that
- * part tells. Each testimony serves for a few blocks, and for twice as many as the one before it; one that
- * has served for much must be borne out before it serves for more.
+ * part tells. Each testimony serves for a few blocks, and for one more than the one before it; the first and
+ * the last of them are looked at before the next, and one that has served for much must be borne out before
+ * it serves for more.
  *
  * Promises to look at memory only in ways that cannot fault, whatever the program or the kernel has done to
  * it, and that no lock is held during a look. Relies on os.
