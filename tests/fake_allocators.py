@@ -1,10 +1,10 @@
 """Allocators for tests: small, correct, and each with a trait that shows in what is measured or reported."""
 
-import os
-import subprocess
 from pathlib import Path
 
 from hakmem.peer_cache import Manifest, store
+
+from tests.c_source import A_LIBRARY, compile_c
 
 # A bump allocator. What is defined by -D changes it:
 #   SLEEPS     every malloc gives up the processor
@@ -115,26 +115,7 @@ bool fake_says_no(void) { return false; }
 
 
 def compile_fake(target: Path, *traits: str) -> Path:
-    compiler = os.environ.get("CC") or "cc"
-    flags = [f"-D{trait}" for trait in traits]
-    subprocess.run(
-        [
-            *compiler.split(),
-            *flags,
-            "-O1",
-            "-shared",
-            "-fPIC",
-            "-fno-builtin",
-            "-x",
-            "c",
-            "-",
-            "-o",
-            str(target),
-        ],
-        input=_SOURCE.encode(),
-        check=True,
-    )
-    return target
+    return compile_c(_SOURCE, target, *(f"-D{trait}" for trait in traits), "-O1", *A_LIBRARY)
 
 
 def cache_fake(folder: Path, name: str, *traits: str, version: str = "1.0") -> None:

@@ -1,13 +1,13 @@
 """Fixtures for all tests of this folder."""
 
 import os
-import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
 import pytest
 
+from ..c_source import A_LIBRARY, compile_c
 from ..cli.command import REPOSITORY
 
 
@@ -54,7 +54,7 @@ def broken_malloc(tmp_path: Path) -> BrokenMalloc:
                     last = block;
                 return block;
             }}"""
-        return _compiled(source, tmp_path / "broken.so")
+        return compile_c(source, tmp_path / "broken.so", *A_LIBRARY)
 
     return build
 
@@ -76,16 +76,6 @@ def small_malloc(tmp_path: Path) -> SmallMalloc:
                 (void)!write(2, "\\n", 1);
             }}
             {more}"""
-        return _compiled(source, tmp_path / "small.so")
+        return compile_c(source, tmp_path / "small.so", *A_LIBRARY)
 
     return build
-
-
-def _compiled(source: str, library: Path) -> Path:
-    compiler = os.environ.get("CC") or "cc"
-    subprocess.run(
-        [*compiler.split(), "-x", "c", "-shared", "-fPIC", "-fno-builtin", "-o", library, "-"],
-        input=source.encode(),
-        check=True,
-    )
-    return library

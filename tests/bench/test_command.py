@@ -13,6 +13,7 @@ import pytest
 from bench.benchmark import Order, default_minutes
 from bench.results import load
 from bench.suite import Suite
+from tests.c_source import compile_c
 from tests.cli.command import REPOSITORY, Command
 from tests.fake_allocators import cache_fake
 
@@ -77,10 +78,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("build")
     (folder / "bench").mkdir()
     for name in ("loop", "victim"):
-        compiler = (os.environ.get("CC") or "cc").split()
-        target = str(folder / "bench" / name)
-        command = [*compiler, "-O1", "-fno-builtin", "-x", "c", "-", "-o", target]
-        subprocess.run(command, input=SOURCE.encode(), check=True)
+        compile_c(SOURCE, folder / "bench" / name, "-O1", "-fno-builtin")
     (folder / "suite.toml").write_text(SUITE)
     return folder
 

@@ -1,7 +1,6 @@
 """Instructions per operation."""
 
 import os
-import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from hakmem.allocators import SYSTEM, Allocator
 from bench import instructions
 from bench.results import InstructionCount
 from bench.suite import Instructions
+from tests.c_source import compile_c
 from tests.cli.command import REPOSITORY
 from tests.fake_allocators import compile_fake
 
@@ -35,12 +35,8 @@ HAKMEM = Allocator("hakmem", "HAKMEM", "1", REPOSITORY / "build/libhakmem.so", "
 
 @pytest.fixture
 def loop(tmp_path: Path) -> Instructions:
-    program = str(tmp_path / "loop")
-    compiler = (os.environ.get("CC") or "cc").split()
-    subprocess.run(
-        [*compiler, "-O1", "-fno-builtin", "-x", "c", "-", "-o", program], input=SOURCE.encode(), check=True
-    )
-    return Instructions("a loop", (program,), (1000, 3000))
+    program = compile_c(SOURCE, tmp_path / "loop", "-O1", "-fno-builtin")
+    return Instructions("a loop", (str(program),), (1000, 3000))
 
 
 def count(loop: Instructions, allocators: Sequence[Allocator]) -> InstructionCount:

@@ -1,7 +1,5 @@
 """System calls of whole runs: what is counted, why something is not, and what the page makes of it."""
 
-import os
-import subprocess
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,6 +12,7 @@ from bench import system_calls
 from bench.results import Missing, SystemCalls
 from bench.runner import Runner, adopt_orphans
 from bench.suite import Workload
+from tests.c_source import compile_c
 from tests.fake_allocators import compile_fake
 
 from .synthetic import results
@@ -43,10 +42,7 @@ SYSTEM_MALLOC = Allocator(SYSTEM, "glibc", "2.36", None, "the system's")
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = str(tmp_path_factory.mktemp("calls") / "maps")
-    compiler = (os.environ.get("CC") or "cc").split()
-    subprocess.run([*compiler, "-O1", "-x", "c", "-", "-o", path], input=SOURCE.encode(), check=True)
-    return path
+    return str(compile_c(SOURCE, tmp_path_factory.mktemp("calls") / "maps", "-O1"))
 
 
 def said(_: str) -> None:

@@ -1,12 +1,12 @@
 """Fixtures for all tests of this folder: the command as `make` installs it, and small programs for it."""
 
 import os
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from ..c_source import compile_c
 from .command import REPOSITORY, Command
 from .live_file import Program, running, sample_statistics
 
@@ -51,14 +51,7 @@ def compiled(tmp_path: Path) -> Compile:
     """compiled(source, *flags, name=...) makes a program of C source."""
 
     def build(source: str, *flags: str, name: str = "program") -> Path:
-        program = tmp_path / name
-        compiler = os.environ.get("CC") or "cc"
-        subprocess.run(
-            [*compiler.split(), "-x", "c", "-O0", "-o", program, "-", *flags],
-            input=source.encode(),
-            check=True,
-        )
-        return program
+        return compile_c(source, tmp_path / name, "-O0", *flags)
 
     return build
 

@@ -26,6 +26,7 @@ using hakmem_test::retained;
 using hakmem_test::set_option;
 
 using std::chrono::milliseconds;
+using std::chrono::steady_clock;
 
 #if !HAKMEM_TEST_SANITIZED
 // A program without threads that does nothing but take as much again and again keeps up to 32 MiB of it, and
@@ -127,17 +128,27 @@ TEST_P(SlowBreath, TakesFewFaults) {
     constexpr int kRounds = 4;
     set_option("decay_ms", "1200");
     PointerArray blocks(kBytes / GetParam());
+    // Returns whether each round was shorter than DECAY_MS, as on a machine that is not too busy.
     const auto breathe = [&] {
+        bool in_time = true;
         for (int i = 0; i < kRounds; i++) {
+            const auto begin = steady_clock::now();
             allocate_all(blocks, GetParam());
             free_all(blocks);
             std::this_thread::sleep_for(milliseconds(800));
+            in_time = in_time && steady_clock::now() - begin < milliseconds(1100);
         }
+        return in_time;
     };
     breathe();
-    const std::size_t before = faults_so_far();
-    breathe();
-    EXPECT_LE(faults_so_far() - before, kBytes / 4096 * kRounds / 4);
+    std::size_t faults = 0;
+    bool in_time = false;
+    for (int attempts = 5; attempts > 0 && !in_time; attempts--) {
+        const std::size_t before = faults_so_far();
+        in_time = breathe();
+        faults = faults_so_far() - before;
+    }
+    EXPECT_LE(faults, kBytes / 4096 * kRounds / 4);
 }
 
 INSTANTIATE_TEST_SUITE_P(Bytes, SlowBreath, testing::Values(2000, 40'000), testing::PrintToStringParamName());
