@@ -37,9 +37,17 @@ def test_it_gives_back_what_lies_idle_and_ends(runner: Runner, program: Path) ->
     runner.run([program, "stops"])
 
 
-@pytest.mark.parametrize("how", ["filter", "filtered"])
-def test_it_is_not_there_where_system_calls_may_be_filtered(runner: Runner, program: Path, how: str) -> None:
-    runner.run([program, how])
+@pytest.mark.parametrize("how", [("filter",), ("filtered", "never")])
+def test_it_is_not_there_where_system_calls_may_be_filtered(
+    runner: Runner, program: Path, how: tuple[str, ...]
+) -> None:
+    runner.run([program, *how])
+
+
+def test_an_option_has_it_where_system_calls_were_filtered_from_the_start(
+    runner: Runner, program: Path
+) -> None:
+    runner.run([program, "filtered", "stops"], env={"HAKMEM_BACKGROUND_THREAD": "2"})
 
 
 def test_an_option_keeps_it_away(runner: Runner, program: Path) -> None:

@@ -3,8 +3,8 @@
  * one then, that it can be done, and that the thread comes back later, or never after a filter. "stops":
  * frees all, and waits until the thread and the memory are gone. "never": requires that no thread comes.
  * With "threads" before the way, the program has had a thread that has ended, and gets the library's with
- * that. "filtered": becomes that program, having installed a filter that allows everything. "exit" and
- * "libc-exit": ends its only thread with status 3, the latter by libc's own function. */
+ * that; with "filtered", it was started under a filter that allows everything. "exit" and "libc-exit": ends
+ * its only thread with status 3, the latter by libc's own function. */
 #include "children.h"
 #include "filters.h"
 #include "resident.h"
@@ -99,10 +99,10 @@ static void exit_by_libc(void) {
     call(SYS_exit, 3l);
 }
 
-static void become_filtered(const char *program) {
+static void become_filtered(const char *program, const char *how) {
     struct sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     filter_all_threads(allow, 1);
-    execl(program, program, "never", (char *)NULL);
+    execl(program, program, how, (char *)NULL);
     REQUIRE(!"executed");
 }
 
@@ -148,13 +148,15 @@ static void do_what(const char *how) {
 }
 
 int main(int argc, char **argv) {
-    REQUIRE(argc == 2 || (argc == 3 && strcmp(argv[1], "threads") == 0));
+    const char *before = argc == 3 ? argv[1] : "";
     const char *how = argv[argc - 1];
-    if (argc == 3)
+    if (strcmp(before, "filtered") == 0)
+        become_filtered(argv[0], how);
+    else if (strcmp(before, "threads") == 0)
         have_had_a_thread();
+    else
+        REQUIRE(argc == 2);
     long start_kb = resident_kb();
-    if (strcmp(how, "filtered") == 0)
-        become_filtered(argv[0]);
     if (strcmp(how, "never") == 0) {
         REQUIRE(!breathe_until(2, NEVER_MS));
         return 0;
