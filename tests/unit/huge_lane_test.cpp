@@ -15,10 +15,12 @@
 #include "support/resident.h"
 #include "support/scale.h"
 #include "support/statistics.h"
+#include "support/waiting.h"
 
 namespace {
 
 using hakmem_test::faults_so_far;
+using hakmem_test::happens;
 using hakmem_test::kernel_has_huge_pages;
 using hakmem_test::kKiB;
 using hakmem_test::kMiB;
@@ -186,6 +188,60 @@ std::size_t faults_of_filling(std::size_t size, Block &block) {
 
 // Of a run of 16 MiB, what an earlier block left resident comes as it is, and the rest on huge pages: most of
 // it, a superslab of which a few pages are resident, and one or two beside many that are.
+// A block that lies where a longer one was: what is behind it stays for the next one, as far as it may.
+class BehindABlock : public HugeLane {
+  protected:
+    static constexpr std::size_t kLonger = 2 * kSuperslab;
+    static constexpr std::size_t kShorter = kSuperslab + 512 * kKiB;
+
+    void *take(std::size_t size) {
+        void *block = hak_malloc(size);
+        touch(block, size, kPage);
+        return block;
+    }
+
+    BehindABlock() {
+        hak_free(take(kLonger));
+        const std::size_t before = faults_so_far();
+        shorter_ = take(kShorter);
+        EXPECT_LE(faults_so_far() - before, 64U) << "it lies elsewhere";
+    }
+    ~BehindABlock() override {
+        hak_free(shorter_);
+    }
+
+    // What is resident under a sanitizer says nothing.
+    bool nothing_is_behind() const {
+        return HAKMEM_TEST_SANITIZED || meter_.growth() <= static_cast<std::ptrdiff_t>(kShorter + 256 * kKiB);
+    }
+
+    const ResidentMeter meter_;
+    void *shorter_;
+};
+
+TEST_F(BehindABlock, MemoryStaysForTheNextOne) {
+    hak_free(shorter_);
+    const std::size_t before = faults_so_far();
+    shorter_ = take(kLonger);
+    EXPECT_LE(faults_so_far() - before, 64U);
+}
+
+TEST_F(BehindABlock, MemoryGoesBackOnRequest) {
+    hak_collect();
+    EXPECT_TRUE(nothing_is_behind()) << meter_.growth();
+}
+
+TEST_F(BehindABlock, MemoryGoesBackWhereLessMayStay) {
+    hak_option_set("retain_min", "0");
+    hak_option_set("retain_percent", "0");
+    hak_option_set("retain_grace", "0");
+    EXPECT_TRUE(happens([&] {
+        hak_free(take(300 * kKiB));
+        return nothing_is_behind();
+    }));
+    hak_option_set("retain_percent", "12");
+}
+
 TEST_F(HugeLane, ComesOnHugePagesWhereverItIsNotResident) {
     constexpr std::size_t kSize = 16 * kMiB;
     for (const std::size_t left : {4 * kMiB, 4 * kMiB + 128 * kKiB, 12 * kMiB, 14 * kMiB}) {

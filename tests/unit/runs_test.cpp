@@ -236,6 +236,22 @@ TEST_F(Runs, GoBackWhenTheirThreadNeedsThemNoMore) {
     meter.expect_growth_within(kMiB / 2, "some periods later");
 }
 
+// As many as were never needed at the same time as the others go back, though the heap goes on using some.
+TEST_F(Runs, GoBackWhereFewerAreOfUse) {
+    ASSERT_EQ(hak_option_set("decay_ms", "50"), 0);
+    const ResidentMeter meter;
+    for (int round = 0; round < 100; round++) {
+        std::vector<Buffer> buffers;
+        while (buffers.size() < 10) {
+            buffers.emplace_back(kBuffer, 1);
+        }
+    }
+    EXPECT_TRUE(happens([&] {
+        use_again_and_again(kBuffer, 100);
+        return HAKMEM_TEST_SANITIZED || meter.growth() <= static_cast<std::ptrdiff_t>(kMiB / 2);
+    }));
+}
+
 TEST_F(Runs, AreNotKeptWhereNothingMayStay) {
     ASSERT_EQ(hak_option_set("retain_min", "0"), 0);
     ASSERT_EQ(hak_option_set("retain_percent", "0"), 0);
