@@ -108,8 +108,10 @@ COLD bool arena_may_keep(size_t slabs, bool with_grace) {
 static size_t bound(size_t grace_most) {
     size_t grace = retention_grace(&arena.retention, grace_most);
     atomic_store_explicit(&arena.grace_seen, grace, memory_order_relaxed);
-    size_t all = retention_share(held(arena.used_slabs), arena.retention.scarce) + grace;
-    return all - min_size(arena_kept_slabs(), all);
+    size_t share = retention_share(held(arena.used_slabs), arena.retention.scarce);
+    size_t kept_runs = arena_kept_slabs();
+    arena.needs_grace |= arena.dirty_slabs + kept_runs > share;
+    return share + grace - min_size(kept_runs, share + grace);
 }
 
 /* The grace, in proportion to `used` where that is less than what was in use `before`. */
@@ -133,11 +135,20 @@ size_t arena_bound_without_thread(void) {
     return bound(most_grace_without_thread());
 }
 
+COLD void arena_forget_grace(void) {
+    arena.retention.grace = min_size(arena.retention.grace, BREATH_SLABS);
+}
+
 COLD void arena_begin_period(void) {
     if (!decay_is_on()) { /* one that breathes has as much in use at most in each period */
         size_t least = min_size(arena.retention.grace, BREATH_SLABS);
         arena.retention.grace = max_size(fallen_grace(arena.used_most, arena.used_most_before), least);
+    } else if (arena.needs_grace) {
+        arena.grace_unneeded = 0;
+    } else if (++arena.grace_unneeded >= GRACE_REMEMBERED_PERIODS) {
+        arena_forget_grace();
     }
+    arena.needs_grace = false;
     arena.used_most_before = arena.used_most;
     arena.used_most = arena.used_slabs;
 }

@@ -56,6 +56,11 @@ size_t arena_bound_without_thread(void);
 /* Begins a period: the peak of use is counted anew. Without the library's thread, the grace first falls in
  * proportion, as the peak has fallen since the period before. */
 void arena_begin_period(void);
+/* For so many periods, twice DECAY_MS and more, the grace stays though no more is free than may be without
+ * it: a program that breathes holds for a while what it has. */
+#define GRACE_REMEMBERED_PERIODS 5
+/* Then what was learned before is forgotten, but for 8 MiB, though nothing of it lies idle. */
+void arena_forget_grace(void);
 /* Whether stocks, kept runs and dirty slabs are together more than may be. */
 bool arena_has_too_much_stocked(void);
 /* Purges what is over the bound, letting go of the lock for the system calls; releases it; and does what

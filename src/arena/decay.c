@@ -284,7 +284,11 @@ COLD static bool may_start(void) {
     }
     os_thread_prepare();
     thread = STARTING;
-    last_success_ms = os_now_ms();
+    uint64_t now = os_now_ms();
+    if (last_success_ms != 0 && now - last_success_ms > GRACE_REMEMBERED_PERIODS * decay_period_ms()) {
+        arena_forget_grace();
+    }
+    last_success_ms = now;
     arena.dirty_low = arena.dirty_slabs;
     arena.dirty_low_before = 0;
     arena.used_most = arena.used_slabs;

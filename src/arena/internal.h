@@ -40,6 +40,8 @@ struct arena {
     _Atomic size_t dirty_seen; /* dirty_slabs */
     _Atomic bool is_scarce;    /* retention.scarce */
     _Atomic size_t grace_seen; /* the grace when the bound was last worked out */
+    bool needs_grace;          /* more was free in this period than may be without it */
+    unsigned grace_unneeded;   /* periods since then */
     size_t used_most;          /* the most in use in this period of the decay */
     size_t used_most_before;   /* the most in use in the period before that */
     size_t used_unrelieved;    /* the most in use since decay.c's last relief was done */

@@ -114,7 +114,7 @@ static NOINLINE void end_watch(struct heap *heap, struct slab *slab) {
     heap_leave(heap);
 }
 
-static NOINLINE void free_sampled(struct heap *heap, struct slab *slab, void *p) {
+static RARE void free_sampled(struct heap *heap, struct slab *slab, void *p) {
     heap_enter(heap);
     slab->sampled = false;
     (void)sampling_forget(p);
@@ -177,7 +177,7 @@ bool large_is_sampled(const void *p) {
     return arena_header((uintptr_t)p)->sampled;
 }
 
-void large_set_sampled(void *p, bool sampled) {
+RARE void large_set_sampled(void *p, bool sampled) {
     arena_header((uintptr_t)p)->sampled = sampled;
 }
 

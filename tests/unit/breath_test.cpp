@@ -153,6 +153,34 @@ TEST_P(SlowBreath, TakesFewFaults) {
 
 INSTANTIATE_TEST_SUITE_P(Bytes, SlowBreath, testing::Values(2000, 40'000), testing::PrintToStringParamName());
 
+// A program that breathed, and for long has taken nothing again, or little: what it frees then is not kept
+// for what it did before.
+class BreathOfLongAgo : public Decay, public testing::WithParamInterface<std::size_t> {};
+
+TEST_P(BreathOfLongAgo, IsForgotten) {
+    constexpr std::size_t kBlock = 256 * 1024;
+    constexpr std::size_t kInUse = 100 * kMiB;
+    constexpr std::size_t kMayStayAtOnce = 12 * kMiB;
+    set_option("decay_ms", "200");
+    PointerArray blocks(kInUse / kBlock);
+    allocate_all(blocks, kBlock);
+    for (int i = 0; i < 8; i++) {
+        hakmem_test::use_and_free(60 * kMiB);
+    }
+    EXPECT_GT(retained(), kMayStayAtOnce + kInUse / 8); // or this tests nothing
+    for (int i = 0; i < 100; i++) {
+        if (GetParam() > 0) {
+            hakmem_test::use_and_free(GetParam());
+        }
+        std::this_thread::sleep_for(milliseconds(20));
+    }
+    free_all(blocks);
+    EXPECT_LE(retained(), kMayStayAtOnce);
+}
+
+INSTANTIATE_TEST_SUITE_P(BytesMeanwhile, BreathOfLongAgo, testing::Values(0, kMiB),
+                         testing::PrintToStringParamName());
+
 // Freed in no order: slabs become free one block at a time, and their pages before that. A breath is shorter
 // than a period of the decay however busy the machine is.
 class BreathInNoOrder : public Decay, public testing::WithParamInterface<std::size_t> {};
