@@ -53,8 +53,8 @@ size_t arena_more_without_scarcity(void);
  * runs. The second is what it would be without the library's thread. */
 size_t arena_bound(void);
 size_t arena_bound_without_thread(void);
-/* Begins a period: the peak of use is counted anew. Without the library's thread, the grace first falls in
- * proportion, as the peak has fallen since the period before. */
+/* Begins a period: the peak of use is counted anew. First, the grace is forgotten if that is due (below), or,
+ * without the library's thread, falls in proportion, as the peak has fallen since the period before. */
 void arena_begin_period(void);
 /* For so many periods, twice DECAY_MS and more, the grace stays though no more is free than may be without
  * it: a program that breathes holds for a while what it has. */

@@ -40,6 +40,7 @@ class HugeLane : public testing::Test {
     }
     ~HugeLane() override {
         hak_option_set("retain_min", "2816K");
+        hak_option_set("retain_percent", "12");
         hak_option_set("retain_grace", "128M");
         hak_option_set("huge_pages", "1");
         hak_collect();
@@ -186,8 +187,6 @@ std::size_t faults_of_filling(std::size_t size, Block &block) {
     return faults_so_far() - before;
 }
 
-// Of a run of 16 MiB, what an earlier block left resident comes as it is, and the rest on huge pages: most of
-// it, a superslab of which a few pages are resident, and one or two beside many that are.
 // A block that lies where a longer one was: what is behind it stays for the next one, as far as it may.
 class BehindABlock : public HugeLane {
   protected:
@@ -239,9 +238,10 @@ TEST_F(BehindABlock, MemoryGoesBackWhereLessMayStay) {
         hak_free(take(300 * kKiB));
         return nothing_is_behind();
     }));
-    hak_option_set("retain_percent", "12");
 }
 
+// Of a run of 16 MiB, what an earlier block left resident comes as it is, and the rest on huge pages: most of
+// it, a superslab of which a few pages are resident, and one or two beside many that are.
 TEST_F(HugeLane, ComesOnHugePagesWhereverItIsNotResident) {
     constexpr std::size_t kSize = 16 * kMiB;
     for (const std::size_t left : {4 * kMiB, 4 * kMiB + 128 * kKiB, 12 * kMiB, 14 * kMiB}) {

@@ -223,7 +223,7 @@ bool few_filled_vouch_for_no_others(std::size_t size, std::uint64_t draw) {
 
 // It depends on which ones come first, so that one draw tells little; each begins with nothing known.
 TEST_P(HugePages, AreNotVouchedForByTheFewThatAreFilled) {
-    (void)test_seed();
+    (void)test_seed(); // so that all children draw from the seed that is printed
     for (std::uint64_t draw = 0; draw < 3; draw++) {
         expect_child_to_succeed([draw] { return few_filled_vouch_for_no_others(GetParam(), draw) ? 0 : 1; });
     }
