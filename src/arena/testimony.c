@@ -141,7 +141,9 @@ static int between(int least, int value, int most) {
  * are must not vouch for the others. */
 static void hear(struct kind *kind, bool filled, int score) {
     if (filled) {
-        kind->score = between(SCORE_LEAST, kind->score + score, SCORE_MOST);
+        /* What counts more makes up for what was not filled, and vouches for no more blocks. */
+        kind->score = kind->score > 0 ? between(0, kind->score + SCORE_FILLED, SCORE_MOST)
+                                      : between(SCORE_LEAST, kind->score + score, SCORE_FILLED);
     } else if (kind->told_filled) {
         kind->score = between(SCORE_LEAST, kind->score + SCORE_UNFILLED, SCORE_AFTER_UNFILLED_MOST);
     }

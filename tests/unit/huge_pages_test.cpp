@@ -229,6 +229,21 @@ TEST_P(HugePages, AreNotVouchedForByTheFewThatAreFilled) {
     }
 }
 
+// Two that were filled and freed vouch for about as many.
+TEST_P(HugePages, AreVouchedForByTwoThatWereFreedForAFewOnly) {
+    for (int i = 0; i < 2; i++) {
+        void *filled = hak_malloc(GetParam());
+        touch(filled, GetParam(), kPage);
+        hak_free(filled);
+        hak_collect();
+    }
+    const ResidentMeter meter;
+    PointerArray blocks(60);
+    take_all(blocks, GetParam(), GetParam());
+    meter.expect_growth_within(4 * GetParam() + blocks.size() * kPage, "of sparse blocks");
+    free_all(blocks);
+}
+
 INSTANTIATE_TEST_SUITE_P(Sizes, HugePages, testing::ValuesIn(kSizes),
                          [](const auto &info) { return std::to_string(info.param / kKiB) + "KiB"; });
 
